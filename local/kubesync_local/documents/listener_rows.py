@@ -52,16 +52,22 @@ def listener_row(
         "last_error_message": last["message"] if last else None,
         "ended": ended["key"] if ended else None,
         "ended_at": ended["at"] if ended else None,
+        "ended_message": ended.get("message") if ended else None,
     }
 
 
 # Ends of a session that are no error, though they have codes.
-IN_ORDER: Final = {
+_IN_ORDER: Final = {
     ErrorCode.CONFIG_DELETE.key: "normally: the cluster was removed",
     ErrorCode.CONFIG_UPDATE.key: "normally: its configuration was changed",
     ErrorCode.NOT_MASTER.key: "normally: another session is the master",
     ErrorCode.MAX_RUNTIME.key: "normally: its time was up",
 }
+
+
+def in_order(key: object, message: object) -> str | None:
+    """An end that is no error, in words. None: it is an error, as is a lease that could not be renewed."""
+    return None if "could not be renewed" in str(message) else _IN_ORDER.get(str(key))
 
 
 def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +81,7 @@ def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
         error = f"{resolved}{row['last_error']} at {row['last_error_at']}: {row['last_error_message']}"
     ended = None
     if row["ended"]:
-        in_order = IN_ORDER.get(str(row["ended"]))
-        ended = f"{in_order} ({row['ended_at']})" if in_order else f"{row['ended']} at {row['ended_at']}"
+        words = in_order(row["ended"], row["ended_message"])
+        said = f": {row['ended_message']}" if row["ended"] == ErrorCode.NOT_MASTER.key else ""
+        ended = f"{words} ({row['ended_at']})" if words else f"{row['ended']} at {row['ended_at']}{said}"
     return {**row, "state": f"{row['state']}{since}", "last_error": error, "ended": ended}

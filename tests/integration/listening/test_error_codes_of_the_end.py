@@ -1,19 +1,31 @@
 """Codes 1 to 5, how sessions and listeners end: each by a real cause, told apart from real errors."""
 
 import itertools
+import re
+from collections.abc import Iterator
 
 import pytest
 
+from harness.deployment import Deployment
 from harness.seen.persisted_errors import ended_of, errors_of, history_of, last_of, sessions_of
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Update
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
-from kubesync.domain.errors import ErrorCode
+from kubesync.domain.errors import ErrorCode, StoreBusyError
 from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver.transport import faults as api_faults
 from kubesync_local.workplace.registry import ClusterRegistry
 
 QUICK_LEASE = {"lease_renew_seconds": 0.1}
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    """On virtual time: a session runs, and has nothing to do yet."""
+    made = Deployment()
+    made.start()
+    yield made
+    made.close()
 
 
 def watching(stack: Stack, running: RunningSession, sessions: int = 1) -> RunningSession:
@@ -118,6 +130,21 @@ def test_code_3_when_the_configuration_is_changed_and_both_listeners_restart() -
 # --- 4 ---
 
 
+def test_code_4_says_that_the_lease_could_not_be_renewed(deployment: Deployment) -> None:
+    def busy() -> None:
+        raise StoreBusyError("DynamoDB is busy")
+
+    deployment.at("lease", busy, times=None)
+    deployment.pass_time(30)
+    report = deployment.over()
+    deployment.spare()
+
+    why = "the lease could not be renewed for 1[01] s: DynamoDB is busy"
+    assert re.fullmatch(why, report.message)
+    told = ended_of(deployment.store, "prod", Resource.SERVICES)
+    assert (told["key"], bool(re.fullmatch(why, str(told["message"])))) == ("ERR_NOT_MASTER", True)
+
+
 @pytest.mark.parametrize("clusters", [1, 2])
 def test_code_4_when_the_lease_is_taken_away(clusters: int) -> None:
     with a_stack() as stack:
@@ -130,10 +157,12 @@ def test_code_4_when_the_lease_is_taken_away(clusters: int) -> None:
         )
         report = running.join()
         assert (report.code, report.ended, report.clean) == (4, "ERR_NOT_MASTER", False)
+        assert report.message == "the lease was lost to another session"
         assert {each.ended for each in report.listeners} == {"ERR_NOT_MASTER"}
         # Nobody has fenced it out yet, so it may still say so.
         for name in names:
             ended(stack, "ERR_NOT_MASTER", name)
+            assert ended_of(stack.store, name, Resource.SERVICES)["message"] == "the lease was lost to another session"
         lease = LeaseTable(stack.store, "0").read()
         assert (lease.holder, lease.epoch, lease.released) == ("thief", 99, False)
         # The watches were cut off, not left to the server.

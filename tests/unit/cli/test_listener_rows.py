@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerErrors
-from kubesync_local.documents.listener_rows import for_people, listener_row
+from kubesync_local.documents.listener_rows import for_people, in_order, listener_row
 
 EIGHT: Final = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 AT_EIGHT: Final = "2027-01-15T08:00:00.000Z"
@@ -60,6 +60,17 @@ def shown(**changes: Any) -> dict[str, Any]:
 )
 def test_end_in_order_does_not_look_like_an_error(key: str, words: str) -> None:
     assert shown(ended=key, ended_at="2027-01-15T08:01:00.000Z")["ended"] == words
+
+
+def test_lease_that_could_not_be_renewed_is_no_end_in_order() -> None:
+    why = "the lease could not be renewed for 11 s: DynamoDB is busy"
+    row = shown(ended="ERR_NOT_MASTER", ended_at="2027-01-15T08:01:00.000Z", ended_message=why)
+
+    assert row["ended"] == f"ERR_NOT_MASTER at 2027-01-15T08:01:00.000Z: {why}"
+    assert in_order("ERR_NOT_MASTER", why) is None
+    assert (
+        in_order("ERR_NOT_MASTER", "the lease was lost to another session") == "normally: another session is the master"
+    )
 
 
 def test_error_that_is_over_is_shown_as_such() -> None:

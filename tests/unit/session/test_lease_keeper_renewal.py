@@ -25,7 +25,7 @@ class Bench:
         self.store = MemoryStore(clock=self.clock, faults=self.faults)
         self.table = LeaseTable(self.store, "0")
         self.signals = 0
-        self.lost = 0
+        self.reasons: list[str] = []
         self.keeper = LeaseKeeper(self.table, "me", LeaseTimes(), self.clock)
         self.keeper.acquire(lambda: True)
         self.keeper.on_signal = self._signal
@@ -34,8 +34,12 @@ class Bench:
     def _signal(self) -> None:
         self.signals += 1
 
-    def _lost(self) -> None:
-        self.lost += 1
+    def _lost(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+    @property
+    def lost(self) -> int:
+        return len(self.reasons)
 
     def may_write(self) -> bool:
         try:
@@ -89,6 +93,9 @@ def test_i2_writing_stops_10_s_after_the_start_of_the_last_successful_renewal(
     assert bench.lost == 0  # nobody has told; the next renewal may still bring it back
     bench.keeper.renew()
     assert (bench.lost, bench.keeper.lost) == (1, True)
+    assert bench.reasons == [f"the lease could not be renewed for 10 s: {error}"]
+    with pytest.raises(NotMasterError, match=r"^the lease could not be renewed for 10 s: "):
+        bench.keeper.check_may_write()
 
 
 def test_writing_is_allowed_again_where_a_renewal_succeeds_just_in_time(bench: Bench) -> None:
@@ -119,7 +126,7 @@ def test_i2_a_stolen_lease_stops_writing_at_the_next_renewal_and_is_not_taken_ba
     bench.keeper.renew()
     bench.keeper.release(clean=True)
     assert bench.table.read() == stolen
-    assert bench.lost == 1
+    assert bench.reasons == ["the lease was lost to another session"]
 
 
 def test_truly_master_asks_the_table(bench: Bench) -> None:
@@ -212,7 +219,7 @@ def test_renewing_goes_on_by_itself_and_a_lost_lease_is_told_once() -> None:
     keeper = LeaseKeeper(table, "me", LeaseTimes(duration=5, renew_every=0.01), clock)
     keeper.acquire(lambda: True)
     faults.do(writes_to(LEASE), lambda _call: renewed.release(), after=True, times=None)
-    keeper.on_lost = told.release
+    keeper.on_lost = lambda reason: told.release()
     keeper.start(clock.epoch_seconds() + 10)
     for _ in range(4):
         assert renewed.acquire(timeout=120)

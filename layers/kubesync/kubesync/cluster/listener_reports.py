@@ -16,7 +16,7 @@ from kubesync.aws.tables.upstreams import timestamp
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.credential_ends import ALARM_DAYS, Credential, days_left, end_in_words
-from kubesync.domain.errors import ErrorCode, ListenerError, StoreError
+from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
 from kubesync.domain.objects import Resource
 from kubesync.log import logger
 
@@ -57,7 +57,13 @@ class ListenerErrors:
 
     def ended(self, resources: Sequence[Resource], code: ErrorCode) -> None:
         """Persist that listeners ended, in one transaction."""
-        self._persist(resources, code, _ENDED[code])
+        message = _ENDED[code]
+        if code is ErrorCode.NOT_MASTER:
+            try:
+                self._ports.fenced_writer.check()
+            except NotMasterError as error:
+                message = str(error)  # how: to another session, or because DynamoDB did not answer
+        self._persist(resources, code, message)
 
     def _persist(self, resources: Iterable[Resource], code: ErrorCode, message: str, status: int | None = None) -> None:
         """Write an error, or an end, of these listeners in one transaction. After a lost lease only ``last_word`` may still write."""

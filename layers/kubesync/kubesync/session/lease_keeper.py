@@ -54,7 +54,7 @@ class LeaseKeeper:
     Args:
         holder: the session's id.
         on_signal: called from the renewing thread when a configuration changed or a resync was requested.
-        on_lost: called once when the lease is lost.
+        on_lost: called once when the lease is lost, with the reason.
     """
 
     def __init__(self, table: LeaseTable, holder: str, times: LeaseTimes, scheduler: Scheduler) -> None:
@@ -64,14 +64,14 @@ class LeaseKeeper:
         self._scheduler = scheduler
         self._lease: Lease | None = None
         self._write_until = 0.0  # monotonic
-        self._closed = False  # ``give_up_writing`` was called
+        self._no_more_writes = ""  # why: the lease is lost, or ``give_up_writing`` was called
         self._lost = scheduler.event()
         self._stop = scheduler.event()
         self._thread: Thread | None = None
         self._renewing = scheduler.lock()  # held by whoever renews the lease or takes it again
         self.details: Item = {}
         self.on_signal: Callable[[], None] = lambda: None
-        self.on_lost: Callable[[], None] = lambda: None
+        self.on_lost: Callable[[str], None] = lambda _: None
 
     @property
     def lease(self) -> Lease:
@@ -252,12 +252,13 @@ class LeaseKeeper:
             try:
                 expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
                 renewed = self.table.renew(lease, expires_at_ms, lease.ends_at_ms, self.details)
-            except NotMasterError:
-                self._lose()
+            except NotMasterError as error:
+                self._lose(str(error))
                 return
-            except StoreError:
-                if self._scheduler.monotonic() > self._write_until:
-                    self._lose()
+            except StoreError as error:
+                late = self._scheduler.monotonic() - self._write_until
+                if late > 0:
+                    self._lose(f"the lease could not be renewed for {late + self._times.write_seconds:.0f} s: {error}")
                 return
             self._set_lease(renewed, started)
             if renewed.signal != lease.signal:
@@ -272,11 +273,12 @@ class LeaseKeeper:
             # After a failed renewal the next try comes soon: two more tries fit before writing must stop.
             wait = self._times.renew_every if self._write_until != before else min(1.0, self._times.renew_every)
 
-    def _lose(self) -> None:
+    def _lose(self, reason: str) -> None:
         """Note that the lease is lost, and call ``on_lost`` the first time."""
         if not self._lost.is_set():
+            self._no_more_writes = reason
             self._lost.set()
-            self.on_lost()
+            self.on_lost(reason)
 
     @property
     def lost(self) -> bool:
@@ -285,8 +287,8 @@ class LeaseKeeper:
 
     def check_may_write(self) -> None:
         """Raise NotMasterError if the lease is or may be lost. Every write of this session asks first (``FencedWriter.check``)."""
-        if self._lost.is_set() or self._closed:
-            raise NotMasterError("the lease was lost or given up")
+        if self._lost.is_set() or self._no_more_writes:
+            raise NotMasterError(self._no_more_writes or "the lease was given up")
         if self._scheduler.monotonic() > self._write_until:
             raise NotMasterError("the lease could not be renewed in time")
 
@@ -297,7 +299,7 @@ class LeaseKeeper:
         """
         current = self.table.read()
         if current.holder != self.lease.holder or current.epoch != self.lease.epoch or current.released:
-            self._lose()
+            self._lose("the lease was lost to another session")
             raise NotMasterError("the lease was lost to another session")
         return current
 
@@ -327,7 +329,7 @@ class LeaseKeeper:
 
         The session calls it before a release that is not clean.
         """
-        self._closed = True
+        self._no_more_writes = self._no_more_writes or "the lease was given up"
 
     def release(self, *, clean: bool, unsettled: Collection[str] = ()) -> bool:
         """Stop renewing, and release the lease if it is still ours. False: another session had taken it.

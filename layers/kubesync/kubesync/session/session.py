@@ -151,7 +151,7 @@ class Session:
         self._term.deadline = now + min(settings.max_runtime_seconds, self._work_left())
         self._term.pause_seconds = self._keeper.seconds_since(before) or 0.0
         self.report.took_over = _how_it_ended(before, paused=self._keeper.paused(before))
-        self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
+        self._keeper.on_lost = lambda reason: self.stop(ErrorCode.NOT_MASTER, reason)
         self._keeper.on_signal = self._request_control
         self._keeper.start(self._clock.epoch_seconds() + (self._term.deadline - now))
         details = {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over}

@@ -7,7 +7,7 @@ from typing import Any
 from kubesync.aws.tables.control.listeners import ListenerErrors
 from kubesync.domain.objects import Resource
 from kubesync_local.documents.audit_log import AuditLog
-from kubesync_local.documents.listener_rows import IN_ORDER
+from kubesync_local.documents.listener_rows import in_order
 from kubesync_local.terminal.output import print_document, print_table, remark
 from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.shards import problems_of_zones, shards_of
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     for zone in problems_of_zones(work.store, shards_of(work.clusters.all(), work.settings.shard)).values():
         remark(f"zone {zone.zone_id}: {zone.problem}; `kubesync status` shows zones")
-    if not any(row["key"] not in IN_ORDER for row in (*now, *past)):
+    if not any(in_order(row["key"], row["message"]) is None for row in (*now, *past)):
         remark("no listener errors: the rows show how listeners and sessions ended")
     if now:
         print_table([_for_people(row) for row in now], _LISTENERS, "listeners", names=3, first=True)
@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _for_people(row: Mapping[str, Any]) -> dict[str, Any]:
     """What ended in order is no error: it has words in place of a code."""
-    if in_order := IN_ORDER.get(str(row["key"])):
-        return {**row, "what": _KINDS[row["kind"]], "code": None, "message": f"ended {in_order}", "times": row["count"]}
+    if words := in_order(row["key"], row["message"]):
+        return {**row, "what": _KINDS[row["kind"]], "code": None, "message": f"ended {words}", "times": row["count"]}
     return {**row, "what": _KINDS[row["kind"]], "code": row["key"], "times": row["count"]}
 
 
