@@ -343,8 +343,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="the limit of deletions by lists falls with each of them",
         invariants="I5",
         file="cluster/keys/list_diff.py",
-        old="holding=holds, limit=most(found.live, believed))",
-        new="holding=holds, limit=most(found.live))",
+        old="holding=holds, limit=most_believed(found.live, believed))",
+        new="holding=holds, limit=most_believed(found.live))",
         caught_by=(
             "integration/causes/test_status_of_causes.py::test_i5_deletions_by_inference_stand_beside_their_limit",
         ),

@@ -258,8 +258,8 @@ def test_memory_of_large_keys_is_bounded() -> None:
     large = LargeKeys()
     for number in range(150):
         large = large.begun(f"well{number}", 30_000).ended(well=True)
-    assert large.known("well149", 30_000)
-    assert not large.known("well49", 30_000)
+    assert large.needs_no_note("well149", 30_000)
+    assert not large.needs_no_note("well49", 30_000)
     assert len(large.well) == 100
     for number in range(150):
         large = large.begun(f"dead{number}", 30_000).died(0.0)

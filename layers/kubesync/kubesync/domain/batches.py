@@ -1,5 +1,8 @@
 """Change batches: which changes go together, how much fits, and which changes a refusal is about.
 
+A *unit* is the smallest part of a batch: changes of one key at one name. A *group* is units of several keys that go in one batch or not at
+all (``together``).
+
 Limits of ChangeResourceRecordSets (Route 53 API reference, "ChangeResourceRecordSets", section on limits): one request holds
 at most 1,000 ResourceRecord elements and 32,000 characters of Value. The journal swap counts too.
 """
@@ -89,6 +92,7 @@ def units_of(key: ObjectKey, changes: Iterable[RecordChange]) -> tuple[Unit, ...
 
 
 def by_cluster(units: Iterable[Unit]) -> list[tuple[str, tuple[Unit, ...]]]:
+    """The clusters of these units in the order of their names, each with its units."""
     clusters: dict[str, list[Unit]] = {}
     for unit in units:
         clusters.setdefault(unit.key.cluster, []).append(unit)
@@ -101,14 +105,14 @@ def together(units: Iterable[Unit]) -> list[tuple[Unit, ...]]:
     Units of different keys at one name go together if one deletes a set that must go before a set of the other can come.
     """
     groups: list[list[Unit]] = []
-    at_name: dict[str, list[list[Unit]]] = defaultdict(list)
+    at_name: dict[str, list[list[Unit]]] = defaultdict(list)  # by name, those of ``groups`` that are there
     for unit in units:
         joined = [group for group in at_name[unit.name] if any(_clears(unit, o) or _clears(o, unit) for o in group)]
         if not joined:
             groups.append([unit])
             at_name[unit.name].append(groups[-1])
             continue
-        first, *others = joined
+        first, *others = joined  # the unit joins several groups: they become one, and the others stay empty
         for other in others:
             first += other
             other.clear()
@@ -127,17 +131,20 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
 
         two units of different keys             the later one waits, because
         ---------------------------             ----------------------------
-        want sets that exclude each other       claims are by name and set identifier: two clusters can claim a name at once for
-                                                sets of different policies
         touch one set, unless one deletes       a claim is missing, which is a fault of ours: both create it, or both know of it
         what the other creates
+        want sets that exclude each other       claims are by name and set identifier: two clusters can claim a name at once for
+                                                sets of different policies
 
     A key whose unit waits stays open, and its other new sets at the name wait too: the name has one policy. If the earlier unit's set still
     stands there at the next batch, that is an ordinary conflict, reported on the key. Nothing else in the zone waits for it (I4).
     """
+    # By name, the new sets of the units that are kept so far, each with the key that wants it.
     wanted: dict[str, list[tuple[ObjectKey, RecordKey, RecordSet]]] = defaultdict(list)
-    touched: dict[tuple[RecordKey, bool], ObjectKey] = {}  # True: the set goes, False: it comes
+    # What these units delete (True) and create (False), each with the key that does.
+    touched: dict[tuple[RecordKey, bool], ObjectKey] = {}
     kept: list[Unit] = []
+    # Keys that must wait at a name, because a set of theirs excludes one of an earlier key there.
     late = set[tuple[ObjectKey, str]]()
     for unit in units:
         creates = unit.creates
@@ -151,6 +158,7 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
         wanted[unit.name] += [(unit.key, *comes) for comes in creates]
         touched |= dict.fromkeys(sides, unit.key)
         kept.append(unit)
+    # Also units of late keys that were kept before their rival was met.
     return [unit for unit in kept if not unit.only_creates or (unit.key, unit.name) not in late]
 
 
@@ -179,6 +187,7 @@ def fill(groups: Iterable[Sequence[Unit]], limits: BatchLimits) -> tuple[list[Un
     for group in groups:
         elements, characters = sum(unit.elements for unit in group), sum(unit.characters for unit in group)
         if elements > limits.elements or characters > limits.characters:
+            # Those that only delete are not reported: without the others they may fit.
             oversized += [unit for unit in group if not unit.only_deletes] or group
         elif elements <= left_elements and characters <= left_characters:
             taken += group
@@ -218,7 +227,10 @@ def says_zone_is_full(messages: Iterable[str]) -> bool:
 
 
 def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[Unit, str]:
-    """Find the units that the messages of a refusal name, each with its message. Empty if the messages name none."""
+    """Find the units that the messages of a refusal name, each with its message. Empty if the messages name none.
+
+    A message names a unit by its name, or by a value or alias target that it creates.
+    """
     by_name: dict[str, list[Unit]] = defaultdict(list)
     by_text: dict[str, list[Unit]] = defaultdict(list)
     for unit in units:
@@ -251,7 +263,7 @@ def _with_health_checks(units: Sequence[Unit], messages: Sequence[str]) -> dict[
 
 
 def _meant(at_name: Iterable[Unit], match: re.Match[str]) -> list[Unit]:
-    """The units at a name that have the type in the message; only those with its set identifier, if any has it."""
+    """The units at a name that a message means: those with the type in it, and of these those with its set identifier, if any has it."""
     named = match.groupdict()
     fitting = [unit for unit in at_name if any(named.get("type") in (None, each.key.type) for each in unit.changes)]
     if (identifier := named.get("identifier")) is not None:
@@ -281,7 +293,8 @@ def halves(groups: Sequence[Sequence[Unit]]) -> tuple[list[Unit], list[Unit]]:
 def at_fault(
     group: Sequence[Unit], named: AbstractSet[Unit], actual: Mapping[RecordKey, RecordSet]
 ) -> dict[Unit, Mapping[RecordKey, RecordSet]]:
-    """Which units of a group that was refused are at fault, each with what stands at its name, less what the others would take away.
+    """Which units of a group that was refused are at fault, each with the sets at its name that its cluster judges it by: those that stand
+    there, without those that the other units would take away.
 
         what stands                                            at fault
         -----------                                            --------
@@ -296,6 +309,7 @@ def at_fault(
         return {group[0]: actual}
     unlike = [unit for unit in group if any(actual.get(key) != known for key, known in unit.deletes)]
     creating = [unit for unit in group if not unit.only_deletes]
+    # As in the table. Of ``unlike`` units, nothing is taken off: their clusters must see what really stands there.
     blamed = unlike or [unit for unit in creating if unit in named] or creating
     found: dict[Unit, Mapping[RecordKey, RecordSet]] = {}
     for unit in blamed:

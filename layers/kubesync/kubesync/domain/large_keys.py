@@ -20,15 +20,17 @@ from typing import Final
 
 LARGE: Final = 20_000
 """For a smaller key no note is written: no Service of usual size comes near it."""
-_DEATHS: Final = 2
-_NAMESPACES: Final = 100
+_DEATHS: Final = 2  # a key is set aside after so many
+_NAMESPACES: Final = 100  # of so many namespaces each is remembered
 _RETRY_SECONDS: Final = 3600.0
 _RETRY_CAP_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
-    """How many sessions in a row died while they planned a key of ``size`` or more; ``retry_at``: epoch seconds."""
+    """How many sessions in a row (``count``) died while they planned a key of ``size`` or more. ``retry_at`` (epoch seconds): when one may be
+    planned again.
+    """
 
     size: int
     count: int
@@ -37,22 +39,25 @@ class Deaths:
 
 @dataclass(frozen=True, slots=True)
 class LargeKeys:
-    """What a cluster remembers. ``well``: by namespace, the largest size that was planned. ``under_way``: namespace and size of what is
-    being planned. Namespaces that were planned, or whose keys ended a session, longest ago are forgotten.
+    """What a cluster remembers. Immutable: methods return the memory after something has happened.
+
+    ``well``: by namespace, the largest size that was planned without harm since a session died last. ``under_way``: namespace and size of the
+    large key that is being planned; None: none is. ``deaths``: by namespace. Namespaces that were planned, or whose keys ended a session,
+    longest ago are forgotten.
     """
 
     well: Mapping[str, int] = field(default_factory=dict)
     under_way: tuple[str, int] | None = None
     deaths: Mapping[str, Deaths] = field(default_factory=dict)
 
-    def known(self, namespace: str, size: int) -> bool:
-        """Whether such a key may be planned without a note."""
+    def needs_no_note(self, namespace: str, size: int) -> bool:
+        """Whether such a key may be planned without a note: it is not large, or one as large was planned well."""
         return size <= max(LARGE, self.well.get(namespace, 0))
 
     def set_aside(self, namespace: str, size: int, now: float) -> bool:
         """Whether such a key must not be planned now."""
         deaths = self.deaths.get(namespace)
-        if self.known(namespace, size) or deaths is None or deaths.count < _DEATHS:
+        if self.needs_no_note(namespace, size) or deaths is None or deaths.count < _DEATHS:
             return False
         return _alike(size, deaths) and now < deaths.retry_at
 
@@ -61,11 +66,14 @@ class LargeKeys:
         return replace(self, under_way=(namespace, size))
 
     def ended(self, *, well: bool) -> LargeKeys:
-        """The memory after the large key under way was recorded (``well``), or failed while the session goes on."""
+        """The memory after the large key under way was recorded (``well``), or failed while the session goes on.
+
+        After the first, deaths of this size or a smaller one count no more.
+        """
         if self.under_way is None or not well:
             return replace(self, under_way=None)
         namespace, size = self.under_way
-        deaths = {of: found for of, found in self.deaths.items() if of != namespace or found.size > size}
+        deaths = {of: each for of, each in self.deaths.items() if of != namespace or each.size > size}
         return LargeKeys(_latest(self.well, namespace, max(self.well.get(namespace, 0), size)), None, deaths)
 
     def died(self, now: float) -> LargeKeys:
@@ -74,7 +82,7 @@ class LargeKeys:
             return replace(self, well={})
         namespace, size = self.under_way
         before = self.deaths.get(namespace)
-        count = 1
+        count = 1  # another size than before begins a new count
         if before is not None and _alike(size, before):
             size, count = min(size, before.size), before.count + 1
         wait = min(_RETRY_CAP_SECONDS, _RETRY_SECONDS * 2.0 ** max(0, count - _DEATHS))
@@ -82,13 +90,15 @@ class LargeKeys:
 
     def by_hand(self) -> LargeKeys:
         """The memory after a person asked for another try: keys that are set aside may be planned now."""
-        return replace(self, deaths={of: replace(found, retry_at=0.0) for of, found in self.deaths.items()})
+        return replace(self, deaths={of: replace(each, retry_at=0.0) for of, each in self.deaths.items()})
 
 
-def _latest[T](found: Mapping[str, T], namespace: str, value: T) -> Mapping[str, T]:
-    others = [(of, each) for of, each in found.items() if of != namespace]
+def _latest[T](memory: Mapping[str, T], namespace: str, value: T) -> Mapping[str, T]:
+    """Put a namespace at the end of what is remembered by namespace, and forget the first ones if there are more than ``_NAMESPACES``."""
+    others = [(of, each) for of, each in memory.items() if of != namespace]
     return {**dict(others[1 - _NAMESPACES :]), namespace: value}
 
 
 def _alike(size: int, deaths: Deaths) -> bool:
+    """Whether a key has more than three quarters of the size that sessions died of."""
     return 4 * size > 3 * deaths.size

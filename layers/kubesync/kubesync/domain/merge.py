@@ -15,6 +15,10 @@ How an observation changes the stored part of its object:
     equal, same uid   newer                            dropped: nothing has changed (I6)
     any               newer                            the new value
 
+A *tombstone* is a part whose object is deleted: it stays until no older event can come any more, and bring the object back
+(``without_tombstones``). A *generation* counts, for each listener, how often its versions began anew because the API server's store was
+restored or replaced (``KeyStates.begin_generations``). It is not ``metadata.generation``. Versions of two generations cannot be compared.
+
 Versions also order events of objects that had the same name one after the other. A new object is created after the deletion of
 the old one, so an event of an old uid is never newer than a part of the new one.
 """
@@ -38,7 +42,8 @@ GUARD_MINUTES: Final = 60
 def observe(part: Part | None, seen: Observation, generation: int, *, reread: bool = False) -> Part | None:
     """The part after an observation; None where nothing changes (see the table above).
 
-    ``reread``: it comes from a list that is read because the rules or the configuration changed.
+    ``generation``: the listener's, in which it was seen. ``reread``: it comes from a list that is read because the rules or the configuration
+    changed.
     """
     if part is None:
         if seen.deleted:
@@ -47,9 +52,11 @@ def observe(part: Part | None, seen: Observation, generation: int, *, reread: bo
     if generation < part.generation:
         return None
     again = (generation, seen.resource_version, seen.uid) == (part.generation, part.resource_version, part.uid)
+    # The same version once more, and this time it may say more than the part.
     if (reread or part.problem) and again and not (seen.deleted or part.deleted or part.held) and seen.problem is None:
         renewed = replace(part, value=seen.value, problem="")
         return None if renewed == part else renewed
+    # A held part takes its own version again: the object has reappeared.
     if generation == part.generation and seen.resource_version <= part.resource_version and not part.held:
         return None
     if generation == part.generation and seen.resource_version < part.resource_version:
@@ -94,7 +101,8 @@ class Believed:
 
     Args:
         by_minute: how many, by the minute (since 1970) in which they were decided.
-        pending: of a list that is being recorded: minute, the list's version, how many. Written before the first of them is recorded.
+        pending: of a list that is being recorded: minute, the list's version, how many. Written before the first of them is recorded: if the
+            session dies in the middle, the next one counts those that are recorded, by their tombstones (``done``).
         holding: lists lacked too many: what they lack stays held, also once the hour is over.
         limit: how many lists may take away within the hour, as judged last; for people.
     """
@@ -109,7 +117,10 @@ class Believed:
         return sum(self._recent(epoch - pause).values())
 
     def floor(self, version: int) -> int:
-        """The version up to which tombstones may be dropped: later ones show how much of ``pending`` is recorded."""
+        """The version up to which tombstones may be dropped: later ones show how much of ``pending`` is recorded.
+
+        ``version``: of the durable checkpoint, up to which nothing is ever read again.
+        """
         return version if self.pending is None else min(version, self.pending[1] - 1)
 
     def done(self, tombstones: Mapping[int, int]) -> int:
@@ -117,11 +128,18 @@ class Believed:
         return min(self.pending[2], tombstones.get(self.pending[1], 0)) if self.pending else 0
 
     def begin(self, epoch: float, version: int, done: int, more: int, pause: float = 0.0) -> Believed:
-        """The memory to store before a list of this version is recorded. ``more``: deletions believed because of it. ``done``: see ``done``."""
+        """The memory to store before a list of this version is recorded. ``more``: deletions believed because of it. ``done``: see ``done``.
+
+        an earlier list that is still pending      its deletions
+        -------------------------------------      -------------
+        none                                       -
+        this list: its recording was broken off    those that were done count, and ``more`` with them
+        another one                                those that were done count as decided then
+        """
         minute = int(epoch // 60)
         if self.pending is None:
             return Believed(self._recent(epoch - pause), (minute, version, more)) if more else self
-        if self.pending[1] == version:  # the same list again
+        if self.pending[1] == version:
             return replace(self, pending=(self.pending[0], version, done + more))
         earlier = Believed(self.by_minute, (*self.pending[:2], done)).end(epoch, pause)
         return earlier.begin(epoch, version, 0, more, pause)
@@ -134,19 +152,23 @@ class Believed:
         return replace(self, by_minute=dict(+by_minute), pending=None)
 
     def _recent(self, epoch: float) -> Counter[int]:
+        """``by_minute``, without the minutes that are over an hour ago."""
         since = epoch // 60 - GUARD_MINUTES
         return Counter({minute: count for minute, count in self.by_minute.items() if minute >= since})
 
 
-def most(before: int, earlier: int = 0) -> int:
-    """How many deletions the guard believes. ``earlier``: how many of them went before, and count as well."""
-    every = before + earlier
-    return every if every < GUARD_MINIMUM_OBJECTS else int(GUARD_SHARE * every)
+def most_believed(live: int, earlier: int = 0) -> int:
+    """How many deletions the guard believes within an hour: all of few objects, else 30 %.
+
+    ``live``: how many objects there are. ``earlier``: how many went within the hour before: they are among the deletions.
+    """
+    objects = live + earlier
+    return objects if objects < GUARD_MINIMUM_OBJECTS else int(GUARD_SHARE * objects)
 
 
-def too_many(before: int, gone: int, earlier: int = 0) -> bool:
-    """Whether these are more deletions than the guard believes."""
-    return gone + earlier > most(before, earlier)
+def too_many(live: int, gone: int, earlier: int = 0) -> bool:
+    """Whether these are more deletions than the guard believes. ``gone``: how many of ``live`` go now. ``earlier``: as in ``most_believed``."""
+    return gone + earlier > most_believed(live, earlier)
 
 
 def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: bool, forced: bool) -> str:
@@ -175,7 +197,10 @@ def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: b
 def without_parts(
     state: KeyState, absent: Iterable[PartId], snapshot: Snapshot, generation: int, *, hold: bool
 ) -> KeyState:
-    """Turn absent parts into tombstones at the list's version. With ``hold``, mark them as held instead."""
+    """Turn absent parts into tombstones at the list's version. With ``hold``, mark them as held instead. Both: see ``Part``.
+
+    ``absent``: those that ``snapshot``, a complete list, lacks.
+    """
     parts = dict(state.parts)
     for part_id in absent:
         part = parts[part_id]
@@ -189,7 +214,8 @@ def without_parts(
 def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Snapshot, generation: int) -> KeyState:
     """Remove tombstones of objects that a later complete list holds, however old the objects are.
 
-    A tombstone inferred from a list has that list's version. The object was out of scope then, or the list lacked it by mistake.
+    A tombstone inferred from a list has that list's version. The object was out of scope then, or the list lacked it by mistake. ``observe``
+    would drop the object as older than its tombstone.
     """
     if not state.tombstoned:
         return state
@@ -204,7 +230,7 @@ def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Sn
         part_id: part
         for part_id, part in state.parts.items()
         if not (part.deleted and part_id in listed and part.generation == generation)
-        or part.resource_version > snapshot.resource_version
+        or part.resource_version > snapshot.resource_version  # it was deleted after the list
     }
     return state if len(parts) == len(state.parts) else replace(state, parts=parts)
 
@@ -212,7 +238,8 @@ def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Sn
 def without_tombstones(state: KeyState, floors: Mapping[Resource, tuple[int, int]]) -> KeyState:
     """Remove tombstones that no event can contradict any more.
 
-    ``floors``: per listener, generation and version of the durable checkpoint. Nothing at or below it is ever read again.
+    ``floors``: by resource, generation and version of the durable checkpoint. Nothing at or below it is ever read again. While a list is being
+    recorded, the version is lower (``Believed.floor``).
     """
     parts = {
         part_id: part

@@ -238,8 +238,12 @@ class Snapshot:
 
 
 def equal_share(needs: Iterable[int], room: int) -> int:
-    """The most that anybody may take of the room: an equal share, and what others leave of theirs. The whole room if all needs fit."""
+    """The most that anybody may take of the room: an equal share, and what others leave of theirs. The whole room if all needs fit.
+
+    Such as 4 for the needs 1, 5, 9 and room 9: the first leaves 2 of its 3, and the others share 8.
+    """
     left, rising = room, sorted(needs)
+    # The smallest need first: what it leaves of an equal share of what is left is for the others. ``waiting``: how many are left, with it.
     for waiting, need in zip(range(len(rising), 0, -1), rising, strict=True):
         if need * waiting > left:
             return left // waiting

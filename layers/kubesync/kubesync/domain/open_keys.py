@@ -37,7 +37,7 @@ class OpenCounts:
 
 
 class OpenKeys:
-    """For the cluster's actor alone.
+    """Knows which keys of a cluster are open, by their states as they are read and written. For the cluster's actor alone.
 
     Args:
         epoch_seconds: the time now. All times are epoch seconds.
@@ -45,8 +45,10 @@ class OpenKeys:
 
     def __init__(self, epoch_seconds: Callable[[], float]) -> None:
         self._epoch_seconds = epoch_seconds
+        # An open key is in one of these: since when those wait that go by themselves; those that wait for a person.
         self._since: dict[ObjectKey, float] = {}
         self._refused: set[ObjectKey] = set()
+        # Open or not: keys with deletions that are held back, and keys that are set aside.
         self._held: set[ObjectKey] = set()
         self._aside: set[ObjectKey] = set()
         self._conflicts: dict[ObjectKey, int] = {}  # how many names of a key are in conflict
@@ -65,14 +67,14 @@ class OpenKeys:
         elif waiting_for_person(state, policy):
             self._since.pop(key, None)
             self._refused.add(key)
-        elif key in self._refused:
+        elif key in self._refused:  # there is news of it
             self._refused.discard(key)
             self._since[key] = self._epoch_seconds()
         else:
             self._since.setdefault(key, mark.since or self._epoch_seconds())
 
     def since(self, key: ObjectKey) -> float:
-        """What a mark of this key says from now on: since when it is open."""
+        """Since when a key is open, for the mark that is to be written: now, if it is not known to wait."""
         return self._since.get(key, 0.0) or self._epoch_seconds()
 
     def landed(self, key: ObjectKey) -> None:
@@ -81,6 +83,7 @@ class OpenKeys:
             self._since[key] = self._epoch_seconds()
 
     def forget(self) -> None:
+        """Forget all keys: they are read again."""
         for known in (self._since, self._refused, self._held, self._aside, self._conflicts):
             known.clear()
 

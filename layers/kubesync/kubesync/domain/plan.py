@@ -41,7 +41,10 @@ class Policy(StrEnum):
 def waits_for(
     name: Name, policy: str, key: ObjectKey, owners: Mapping[Name, ObjectKey], *, agreed: bool = False
 ) -> Name:
-    """The claim that a key queues for if it wants a name, or a seat at it: the name itself if no other claim excludes it.
+    """The claim that a key queues for if it wants a name, or a seat at it: the name itself if no claim of another key excludes it.
+
+    Which policies exclude each other, Route 53 decides: see the table. A claim with an identifier does not say its policy. If it is neither
+    weighted nor simple, its owner has a seat there as well, which does: a *seat* is what only one set of a name may have, such as a region.
 
         wanted      claimed by another key, the first of                         waits for
         ------      -------------------------------------                        ---------
@@ -57,13 +60,13 @@ def waits_for(
         owners: of all claims at the name.
         agreed: all of them change to this policy in one batch.
     """
-    others = {each: owners[each] for each in sorted(owners) if owners[each] != key}
+    others = {each: owners[each] for each in sorted(owners) if owners[each] != key}  # claims of other keys
     if name in others:
         return name
     seated = {owner for each, owner in others.items() if each.seat}
     sets = [each for each in others if each.identifier]
     for each, owner in () if agreed else others.items():
-        of_policy = each.seat.split(" ")[0] if each.seat else "simple" if not each.identifier else ""
+        of_policy = each.seat.split(" ")[0] if each.seat else "simple" if not each.identifier else ""  # "": not said
         weighted = not of_policy and owner not in seated
         if policy == Simple.kind and each.identifier:
             return each
@@ -75,7 +78,10 @@ def waits_for(
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Which of the wanted names a key has, which it gains, and which it waits for."""
+    """Which of the wanted names a key has, which it gains, and which it waits for.
+
+    ``intended``: the sets at names that it has or gains, and those that it keeps while it waits. ``waits``: claims of others (``waits_for``).
+    """
 
     intended: Mapping[RecordKey, RecordSet]
     gained: frozenset[Name]
@@ -101,15 +107,16 @@ def assign_names(
         others: names that the key shares with others of its namespace, or may share, each with the sets that are theirs.
     """
     gained: set[Name] = set()
-    waits: dict[Name, Name] = {}
-    barred: dict[RecordKey, ObjectKey] = {}
+    waits: dict[Name, Name] = {}  # wanted names, each with the claim that the key waits for
+    barred: dict[RecordKey, ObjectKey] = {}  # wanted sets at shared names, each with the key whose set keeps it out
     problems: list[Problem] = []
+    # 1. Each name by itself, as in the table.
     policies, at = policies_of(wanted), _by_place(wanted)
     for name in sorted(policies.keys() - state.conflicts.keys()):
         claim, owner, here = needed.get(name, name), owners.get(name), at[name.place]
         sets = [key for key in here if Name.of(key) == name]
         barred_here = {key: who for key in sets for each, who in others.get(name, {}).items() if clash(key, each)}
-        has_room = name in others and len(barred_here) < len(sets)
+        has_room = name in others and len(barred_here) < len(sets)  # a shared name, and a place for one of the sets
         if name in state.claims and claim == name and (has_room or name not in state.shared):
             barred |= barred_here
         elif owner is None or owner == state.key or has_room:
@@ -126,9 +133,11 @@ def assign_names(
                     (each.routing.kind for key, each in sets_there.items() if claim in names_of({key: each})), ""
                 )
                 problems.append(Problem("NameTaken", name.label, _why_taken(name, claim, policies[name], owner, its)))
+    # 2. A name is blocked as a whole, with all its claims, if one of them is waited for.
     blocked = {name.place for name in waits}
     barred = {key: barred[key] for key in sorted(barred) if key.place not in blocked}
     intended = {k: each for k, each in wanted.items() if k.place not in blocked and k not in barred}
+    # 3. Sets that are barred at shared names are reported.
     for name in sorted({Name.of(key) for key in barred}):
         missing = {key: who for key, who in barred.items() if Name.of(key) == name}
         if not _answers_alike(wanted, missing, published.get(name.place, {})):
@@ -137,6 +146,7 @@ def assign_names(
         # It keeps what it has until there is room for what it wants instead.
         own = {k: each for k, each in state.intended.items() if Name.of(k) == name and k not in wanted}
         intended |= {k: each for k, each in own.items() if any(clash(k, other) for other in missing)}
+    # 4. What it keeps at blocked names.
     intended |= _kept_while_waiting(state, waits)
     free = frozenset(name for name in gained if name.place not in blocked)
     return Assignment(intended, free, frozenset(waits.values()), tuple(problems))
@@ -155,7 +165,7 @@ def _kept_while_waiting(state: KeyState, waits: Mapping[Name, Name]) -> dict[Rec
 def _answers_alike(
     wanted: Mapping[RecordKey, RecordSet], keys: Iterable[RecordKey], found: Mapping[RecordKey, RecordSet]
 ) -> bool:
-    """Whether resolvers get from the sets that were found what they would get from these wanted ones."""
+    """Whether resolvers get from the sets that were found what they would get from these wanted ones: then nothing is wrong for a person."""
     return all(_same(wanted[key], found.get(key)) for key in keys)
 
 
@@ -198,7 +208,10 @@ def _same(wanted: RecordSet, found: RecordSet | None) -> bool:
 # | a set with a policy     | a set with another policy           | that policy                                                 |
 # | a set with a policy     | one of as many as a name may have   | -                                                           |
 def _why_taken(name: Name, claim: Name, policy: str, owner: ObjectKey, its: str) -> str:
-    """``its``: the policy of the owner's set; empty: it is not known."""
+    """The text of the problem of a name that waits for a claim of another key, in the words of the table above.
+
+    ``policy``: of the wanted sets. ``its``: of the owner's set; empty: it is not known.
+    """
     taken, kind = f"the name is claimed by {owner}", its or claim.seat.split(" ")[0]
     other = f"policy {kind}" if kind else "another policy"
     if name.seat:
@@ -261,7 +274,10 @@ def intent_of(state: KeyState, zone_id: str, policy: Policy, needs: frozenset[Re
 
 
 def _passing(changes: Sequence[RecordChange], state: KeyState) -> set[str]:
-    """Names where a change may need one of another key in its batch: it takes away what the other was given, or changes the form of a set."""
+    """Names where a change may need one of another key in its batch: it takes away what the other was given, or changes the form of a set.
+
+    A set whose claim the key no longer has was given to another key.
+    """
     taken = (
         each.key for each in changes if each.before is not None
         if each.key in state.passing or not names_of({each.key: each.before}) <= state.claims
@@ -270,7 +286,10 @@ def _passing(changes: Sequence[RecordChange], state: KeyState) -> set[str]:
 
 
 def leaves(state: KeyState, policy: Policy) -> frozenset[Name]:
-    """Claims that a key has only because their sets still exist. The sets go with its next batch, so whoever waits is given the claims now."""
+    """Claims that a key has only because their sets still exist. The sets go with its next batch, so whoever waits is given the claims now.
+
+    Not those of sets that the policy keeps.
+    """
     names = (names_of(state.applied) - names_of(state.intended)) & state.claims
     stands = dict(state.applied) if names else {}
     for change in changes_of(state, policy) if names else ():
@@ -295,7 +314,7 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
 
 
 def surplus(state: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
-    """Record sets of a key that would be deleted: they are not wanted, and no wanted set replaces them."""
+    """Record sets of a key that would be deleted: they are not wanted, and no wanted set replaces them. Too many of them are held back (I5)."""
     conflicts, gone = state.conflicts, {k: s for k, s in remaining_sets(state).items() if k not in wanted}
     at = _by_place(wanted if gone else ())
     replaced = {k for k in gone if any(_in_the_way(k, other) for other in at.get(k.place, ()))}

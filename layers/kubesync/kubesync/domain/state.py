@@ -1,4 +1,4 @@
-"""What kubesync remembers of one service key: parts (what it saw), outputs (what they lead to), and what is still open."""
+"""What kubesync remembers of one key: parts (what it saw), outputs (what they lead to), and what is still open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ news of the key brings one at once."""
 HOURLY_ATTEMPTS: Final = 11
 """From this many attempts on, a key is ``checked_hourly``; before, its checks are 5 s apart, doubling."""
 
-_SETS: Final = ("claims", "waits", "reads", "kept", "shared", "passing")
+_SETS: Final = ("claims", "waits", "reads", "kept", "shared", "passing")  # fields of ``KeyState``: its frozen sets
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,6 +32,8 @@ class PartId:
 class Part:
     """What one listener last saw of one object.
 
+    ``generation`` counts how often the versions of the listener's resource began anew, because the store of the API server was restored or
+    replaced. It is not the object's ``metadata.generation``. Versions of two generations cannot be compared.
     ``value`` is the last state that could be understood. ``deleted``: a tombstone (``value`` is None), which prevents an older
     event from bringing the object back. ``problem``: why the newest version could not be understood. ``held``: a list
     lacked the object, and its deletion waits until a person confirms it or the object reappears (I5).
@@ -149,7 +151,7 @@ class KeyState:
     passing: frozenset[RecordKey] = frozenset()
 
     def slim(self) -> KeyState:
-        """The same, for whoever keeps thousands: all have one empty set, and what is in sync is held once."""
+        """The same in less memory, for whoever keeps thousands: all share one empty set, and a key in sync has one mapping of its sets, not two."""
         empty: dict[str, Any] = dict.fromkeys((name for name in _SETS if not getattr(self, name)), EMPTY_SET)
         applied = self.intended if self.applied == self.intended else self.applied
         return replace(self, applied=applied, **empty)
@@ -184,12 +186,12 @@ class KeyState:
 
     @property
     def tombstoned(self) -> bool:
-        """Whether it keeps tombstones, which it does until no event can contradict them."""
+        """Whether it keeps tombstones (``Part``), which it does until no event can contradict them."""
         return any(part.deleted for part in self.parts.values())
 
     @property
     def held(self) -> Held:
-        """What the key holds already, as the rules of its kind need it."""
+        """What the key holds already, for rules that let it keep this although they would not give it now."""
         values: dict[tuple[str, str], set[str]] = {}
         for key, record_set in (*self.intended.items(), *self.applied.items()):
             values.setdefault(key.place, set()).update(record_set.values)
@@ -210,7 +212,7 @@ class KeyState:
 
 
 def names_of(record_sets: Mapping[RecordKey, RecordSet]) -> frozenset[Name]:
-    """The claims that these record sets need: of their names, and of their seats."""
+    """The claims that these record sets need: of their names, and of their seats (``Name``)."""
     return frozenset(policies_of(record_sets))
 
 
@@ -233,7 +235,10 @@ def form_of(key: RecordKey, record_set: RecordSet) -> Form:
 
 
 def turned(before: Mapping[RecordKey, RecordSet], after: Mapping[RecordKey, RecordSet]) -> dict[Name, Form]:
-    """The claims of sets with identifiers that sets of another form (``form_of``) replace, each with that form; also under another identifier."""
+    """The claims of sets with identifiers that sets of another form (``form_of``) replace, each with that form: the claims that *turn*.
+
+    It does not matter whether the new sets have other identifiers.
+    """
     wanted = {key.place: form_of(key, each) for key, each in after.items() if key.identifier}
     stands = ((Name.of(key), form_of(key, each)) for key, each in before.items() if key.identifier)
     return {name: wanted[name.place] for name, form in stands if wanted.get(name.place, form) != form}
@@ -247,7 +252,7 @@ def turned_by(changes: Iterable[RecordChange]) -> dict[Name, Form]:
 
 
 def turning(state: KeyState) -> frozenset[Name]:
-    """Claims of other keys. This key waits until their sets can change their form in the same batch as its own (ADR 0072).
+    """Claims of other keys for which this key waits: their sets must change their form in the same batch as its own (ADR 0072).
 
     All sets of a name have one form. The key has a set there and wants another form, so the sets of these claims change in the same
     batch, or go in it.

@@ -52,7 +52,7 @@ class WindowContent:
         return sum(len(snapshot.items) for snapshot in self.snapshots.values())
 
     def followed_by(self, later: WindowContent) -> WindowContent:
-        """Merge a later window into this one. ``later`` holds events only."""
+        """Merge a later window into this one, if this one waits to be recorded. ``later`` holds events only."""
         newest = {(e.resource, e.namespace, e.name): e for e in (*self.events, *later.events)}
         return WindowContent(
             tuple(sorted(newest.values(), key=lambda event: (event.resource, event.resource_version))),
@@ -66,9 +66,10 @@ class WindowContent:
 class Turns:
     """The order in which the keys of a long window are recorded: their namespaces take turns.
 
-    A key's rank is one more than that of the previous key of its namespace, and at least the rank that is recorded now. So a namespace's
-    only change comes after at most one change of each other namespace. A key that asks for a name comes after all that asked for it before: who
-    gets a name does not depend on turns. A key that begins to ask for another name while it waits goes behind these.
+    The lowest rank is recorded first. A key's rank is one more than that of the previous key of its namespace, and at least the rank that is
+    recorded now. So a namespace's only change comes after at most one change of each other namespace. A key that asks for a name comes after
+    all that asked for it before: who gets a name does not depend on turns. A key that begins to ask for another name while it waits goes
+    behind these.
 
     ``keys``: in this order. ``recorded``: how many of them are.
     """
@@ -85,19 +86,20 @@ class Turns:
     def add(
         self, keys: Iterable[ObjectKey], names: Mapping[ObjectKey, AbstractSet[str]], since: float, *, fair: bool
     ) -> None:
-        """Add keys, the oldest first. One that waits already keeps its place.
+        """Add keys, the oldest first. One that waits already keeps its place, unless it asks for another name now.
 
         Args:
             names: what each asks for, waits for or has.
             since: when (monotonic) the first event of theirs was read.
             fair: namespaces take turns. Else all keys keep the order in which they came.
         """
-        at = self.recorded
+        at = self.recorded  # from here on, keys wait
         ranks = dict(zip(self.keys[at:], self._ranks[at:], strict=True))
-        now = min(ranks.values(), default=0)
+        now = min(ranks.values(), default=0)  # the rank that is recorded next
         for key in keys:
             rank, asked = ranks.get(key), names.get(key) or EMPTY_SET
             new = asked if rank is None else asked - self._asked[key]
+            # The highest rank of those that ask for one of its names already. -1: nobody does.
             behind = max((self._last.get(name, -1) for name in new), default=-1)
             if rank is None:
                 rank, self._since[key], namespace = now, since, f"{key.namespace}/"
@@ -105,8 +107,9 @@ class Turns:
                     rank = self._last[namespace] = max(now, self._last.get(namespace, -1) + 1)
                 ranks[key] = max(rank, behind)
             elif behind >= rank:
-                del ranks[key]
+                del ranks[key]  # to the end: of keys of one rank, it is the last
                 ranks[key] = behind
+            # else: it keeps its rank.
             self._asked[key] = asked
             self._last |= {name: max(ranks[key], self._last.get(name, -1)) for name in asked}
         self.keys[at:] = sorted(ranks, key=ranks.__getitem__)
@@ -152,7 +155,7 @@ class Window:
         snapshot = self._snapshots.get(resource)
         listed = -1 if snapshot is None else snapshot.resource_version
         before = newest = max(listed, self._newest.get(resource, 0))
-        late = size = 0
+        late = size = 0  # late: the highest version of those events that are not the newest of the resource
         for event in events:
             _, _, namespace, name, _, version, line = event
             size += len(line)
@@ -166,7 +169,7 @@ class Window:
                     kept[namespace, name] = event
         self._newest[resource] = newest
         self._size += size
-        self._advance(resource, newest if newest > before else late)
+        self._advance(resource, newest if newest > before else late)  # 0, if the list has all of them: no effect
 
     def add_bookmark(self, resource: Resource, resource_version: int) -> None:
         """Move the checkpoint; a bookmark alone opens no window."""
@@ -194,7 +197,7 @@ class Window:
         self._checkpoints[resource] = snapshot.resource_version
 
     def over(self, most_bytes: int) -> bool:
-        """Whether the events that it keeps take more than so many bytes."""
+        """Whether the events that it keeps take more than so many bytes. Counts them only if those that came do."""
         if self._size > most_bytes:
             self._size = sum(map(_size_of, (kept.values() for kept in self._events.values())))
         return self._size > most_bytes
@@ -213,10 +216,12 @@ class Window:
         return content
 
     def _open(self, now: float) -> None:
+        """Open the window, if it is not open."""
         if self.opened_at is None:
             self.opened_at = now
 
     def _advance(self, resource: Resource, resource_version: int) -> None:
+        """Move the checkpoint of a resource, only upward."""
         if resource_version > self._checkpoints.get(resource, 0):
             self._checkpoints[resource] = resource_version
 

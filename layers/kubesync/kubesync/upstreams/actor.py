@@ -1,4 +1,8 @@
-"""The actor of named upstreams: keeps them up to date, and compares them for a full resync. It never delays clusters or zones."""
+"""The actor of named upstreams: keeps them up to date, and compares them for a full resync. It never delays clusters or zones.
+
+A *mark* is an item that says "this upstream has changed: compose what is made of it". A cluster writes it in the transaction that changes
+the upstream, the command with a changed registration (``aws.tables.control.named_upstreams``). To compose removes the marks that it has read.
+"""
 
 import math
 from collections import deque
@@ -22,7 +26,7 @@ _ROUNDING: Final = 1e-6
 class NamedUpstreams:
     """Composes the named upstreams of one session, as an actor. Call ``load`` before anything is recorded, then ``start``, ``stop``, ``join``.
 
-    ``marked``: there may be marks that were not read yet.
+    Implements ``Actor``. ``marked``: there may be marks that were not read yet.
     """
 
     def __init__(self, ports: NamedPorts, activity: Activity) -> None:
@@ -30,15 +34,15 @@ class NamedUpstreams:
         self._clock = ports.scheduler
         self._composer = Composer(ports)
         self._report = self._composer.report
-        self._late = ""
+        self._late = ""  # which cluster keeps it waiting; empty: none does for long
         self.host: Host[NamedReport] = Host("composer", self, ports.scheduler, activity)
-        self._composing = False
-        self._until = 0.0
+        self._composing = False  # ``start`` was called
+        self._until = 0.0  # monotonic: when the drain ends, for ``join``
         # Only the actor uses these, except that any thread sets ``marked``.
         self.marked = False
         self._asked: deque[CompareNamed] = deque()
-        self._due_at = math.inf  # when marks are composed next
-        self._failures = 0
+        self._due_at = math.inf  # monotonic: when marks are composed next; infinite: there are none
+        self._failures = 0  # in a row
         self._drain: Drain | None = None
         ports.tables.named.on_note = self.wake
 
@@ -49,7 +53,10 @@ class NamedUpstreams:
         self._composer.load()
 
     def start(self) -> None:
-        """Compose for the marks that exist, then for each new one. Only the first call has an effect."""
+        """Compose for the marks that exist, and from now on for each new one. Only the first call has an effect.
+
+        The thread may run already: ``ask`` starts it too, to answer a resync.
+        """
         if not self._composing:
             self._composing = True
             self.wake()
@@ -61,7 +68,7 @@ class NamedUpstreams:
         self.host.send(message)
 
     def wake(self) -> None:
-        """Check for marks soon. Any thread may call it."""
+        """Check for marks soon. Any thread may call it: clusters do after they have written one."""
         self.marked = True
         if self._composing:
             self.host.wake()
@@ -105,6 +112,7 @@ class NamedUpstreams:
             return AT_ONCE
         if not self._composing:
             return ON_MESSAGE if drain is None else None
+        # In a drain, what has failed is tried at the time that ``failed`` has set, and new marks do not bring it forward.
         if self.marked and not (self._failures and drain is not None):
             self.marked = False
             self._due_at = min(self._due_at, now + _COLLECT_SECONDS if drain is None else now)
@@ -147,7 +155,7 @@ class NamedUpstreams:
         try:
             self._composer.compose()
         except ReferencesError:
-            self._due_at = self._clock.monotonic()
+            self._due_at = self._clock.monotonic()  # as soon as the clusters have answered
         except NotMasterError as error:
             self._ports.not_master(error)
             return None

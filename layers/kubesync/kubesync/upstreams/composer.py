@@ -14,7 +14,7 @@ no                yes                    a mark of its removal
 no                marked or missing      none
 by another shard  any                    none: that shard's master writes it
 
-New references to upstreams of Services: composing waits until their clusters have noted them.
+A *mark*: see ``actor``. New references to upstreams of Services: composing waits until their clusters have noted them.
 
 named upstreams                     cluster
 ---------------                     -------
@@ -48,12 +48,16 @@ _MAX_ACTIONS: Final = 90
 _MAX_PUTS: Final = 30
 _REMIND_SECONDS: Final = 5.0
 _TORN_READS: Final = 5
+# Stands for the nodes of an upstream that cannot be read. Compared by identity.
 _UNREADABLE: Final[tuple[Node, ...]] = (Node("", 0, ready=False),)
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The write that corrects a named upstream. ``drift``: ``missing``, ``changed``, or ``stray`` (not registered)."""
+    """The write that corrects a named upstream: its actions belong to one transaction. ``entry``: for the audit.
+
+    ``drift``: ``missing``, ``changed``, or ``stray`` (not registered).
+    """
 
     name: str
     actions: tuple[Action, ...]
@@ -98,7 +102,7 @@ class Composer:
         self.waiting: set[str] = set()
         self.remind_at = 0.0
         self._ports = ports
-        self._registry = Registry()
+        self._registry = Registry()  # as read last
 
     def compose(self) -> None:
         """Compose what the marks name, write it, and remove the marks.
@@ -109,16 +113,19 @@ class Composer:
         if not marks:
             return
         registry = self._refresh_registry()
+        # 1. Which named upstreams are made of what is marked, each with the reason for the audit.
         whys: dict[str, str] = {}
         for upstream, version in sorted(marks.items()):
             why = "configuration" if is_named(upstream) else f"upstream {upstream} version {version}"
             whys |= dict.fromkeys(self._names_of(upstream), why)
         rewrites, stuck = self._recompose(whys)
+        # 2. The marks that stay: of what cannot be composed now.
         kept = {upstream for upstream in marks if not stuck.keys().isdisjoint(self._names_of(upstream))}
         # A newer release composes what it registered: its marks stay.
         kept |= {named_key(name) for name in registry.unreadable}
         table, shard = self._ports.table, self._ports.shard
         done = [table.unmark(shard, up, version) for up, version in sorted(marks.items()) if up not in kept]
+        # 3. Write, and remove the other marks last: if the session dies before, the next one composes again (I1).
         self._write(rewrites, done)
         if stuck:
             said = ", ".join(sorted(set(stuck.values())))
@@ -146,13 +153,13 @@ class Composer:
         return self._registry
 
     def ask(self) -> None:
-        """Ask the clusters that are waited for, also again: they may have begun anew. One that is not served here is not waited for any more."""
+        """Ask the clusters in ``waiting``, also again: they may have begun anew. Removes those that are not served here from ``waiting``."""
         self.remind_at = self._ports.scheduler.monotonic() + _REMIND_SECONDS
         refer = Refer(self._registry.version)
         self.waiting = {cluster for cluster in sorted(self.waiting) if self._ports.to_cluster(cluster, refer)}
 
     def noted(self, cluster: str, number: int) -> None:
-        """A cluster has answered. Its answer to a reminder of older references does not count for newer ones."""
+        """Note that a cluster has answered ``Refer``. ``number``: the version of the registry that it was asked about: an older one counts not."""
         if number == self._registry.version:
             self.waiting.discard(cluster)
 
@@ -185,13 +192,13 @@ class Composer:
         stuck = {name: min(of_one & unreadable) for name, of_one in made_of.items() if of_one & unreadable}
         rewrites: list[Rewrite] = []
         for name in sorted(whys.keys() - stuck.keys()):
-            entry = named.get(name)
+            entry = named.get(name)  # None: it is not registered, or not any more
             if entry is not None and entry.shard != ports.shard:
                 continue
             nodes = None if entry is None else compose(name, named, read).nodes
             try:
                 rewrite = self._rewrite(name, nodes, whys[name])
-            except NewerSchemaError:
+            except NewerSchemaError:  # its own item is of a newer release
                 stuck[name] = named_key(name)
                 continue
             if rewrite is not None:
@@ -203,6 +210,7 @@ class Composer:
         upstream, table = named_key(name), self._ports.tables.upstreams
         stored = table.read(upstream)
         there = stored is not None and not stored.deleted
+        # The table in the file's head: with the same nodes; or not registered, and marked as deleted or missing.
         if (stored is not None and nodes is not None and stored.holds(nodes)) or (nodes is None and not there):
             return None
         current = None if stored is None else stored.state
@@ -213,7 +221,10 @@ class Composer:
         return Rewrite(name, tuple(actions), Entry(f"upstream {upstream}", before, after, why), drift)
 
     def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = ()) -> None:
-        """Write each named upstream in one transaction, several together if they fit. ``last`` removes marks, after all of them."""
+        """Write each named upstream in one transaction, several together if they fit. ``last`` removes marks, after all of them.
+
+        Transactions are run in order, so a mark goes only with, or after, all that was composed for it.
+        """
         parts = [(rewrite.actions, [rewrite.entry]) for rewrite in rewrites]
         parts += [((action,), []) for action in last]
         actions: list[Action] = []
@@ -228,7 +239,10 @@ class Composer:
         self._run(actions, entries)
 
     def _run(self, actions: Sequence[Action], entries: Sequence[Entry]) -> None:
-        """Write these actions and audit entries in one transaction. Marks that were renewed since they were read stay: repeats it without them."""
+        """Write these actions and audit entries in one transaction. Marks that were renewed since they were read stay: repeats it without them.
+
+        Raises StaleStateError if anything else has changed.
+        """
         fenced_writer, now = self._ports.fenced_writer, self._ports.scheduler.epoch_seconds()
         while actions:
             token = fenced_writer.token()
@@ -284,6 +298,7 @@ class Composer:
 
 
 def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:
+    """The Services' upstreams that a named one is made of, itself or by those that it includes. None, if it is not registered."""
     return {source.upstream for each in below(name, named) for source in named[each].services}
 
 

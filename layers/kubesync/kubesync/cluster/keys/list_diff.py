@@ -17,7 +17,7 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import (
     Believed,
     judge_absences,
-    most,
+    most_believed,
     observe,
     with_observations,
     without_disproved,
@@ -245,7 +245,7 @@ class ListMerge:
             version = self._snapshots[resource].resource_version
             memory = earlier.begin(self._epoch, version, done, more, self._states.pause_seconds)
             holds = bool(held) and (same or stays)
-            found.believed = replace(memory, holding=holds, limit=most(found.live, believed))
+            found.believed = replace(memory, holding=holds, limit=most_believed(found.live, believed))
             if held:
                 self.note_why_held(resource, why or f"earlier lists lacked {len(held)} objects, too many at once")
             elif (kept or sets_kept) and resource in _MAIN and not self._forced:
