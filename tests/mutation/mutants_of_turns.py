@@ -37,8 +37,8 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         without="a key of a thousand units makes its zone hash a million of them, and all others wait",
         invariants="I9",
         file="zone/waits.py",
-        old="            self.units = left = {**self.units}\n",
-        new="            self.units = left = {each: at for each, at in self.units.items()}\n",
+        old="            self.refused_units = left = {**self.refused_units}\n",
+        new="            self.refused_units = left = {each: at for each, at in self.refused_units.items()}\n",
         caught_by=(
             "unit/zone/test_zone_waits.py::test_work_after_a_batch_grows_with_its_units_and_not_with_their_square",
         ),

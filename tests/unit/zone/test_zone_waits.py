@@ -84,7 +84,7 @@ def test_i4_refused_unit_waits_and_no_other_of_its_key() -> None:
 def test_key_sleeps_until_the_first_of_its_waits_is_over(
     inherited: float, check: float | None, unit: float | None, wakes_at: float
 ) -> None:
-    known = QueuedKey(KEY, not_before=inherited, units={} if unit is None else {a_unit("a"): unit})
+    known = QueuedKey(KEY, not_before=inherited, refused_units={} if unit is None else {a_unit("a"): unit})
     known.sleep(NOW, check)
     assert known.wakes_at == wakes_at
     assert (known.is_awake(wakes_at - 0.1), known.is_awake(wakes_at)) == (False, True)

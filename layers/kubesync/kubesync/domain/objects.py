@@ -17,7 +17,7 @@ _OF_KIND: Final = re.compile(r"([A-Z][A-Za-z0-9]*):(.*)", re.DOTALL)
 
 
 class Resource(str):
-    """A resource that a listener watches: the plural in the API's path. Equal ones are one object.
+    """A resource that a listener watches: the plural in the API's path. Equal ones are one object, so ``is`` compares them.
 
     Which ones there are, and what they mean, is in ``domain.sources``.
     """
@@ -122,7 +122,7 @@ class Service:
         return self.type != "ExternalName" and self.cluster_ips == ("None",)
 
     def texts(self) -> Iterable[str]:
-        """For its size."""
+        """The texts that count for its size."""
         ports = ((port.name, port.protocol) for port in self.ports)
         texts = (self.external_name, *self.cluster_ips, *self.ingress_ips, *self.ingress_hostnames)
         return chain(texts, *ports, *self.annotations)

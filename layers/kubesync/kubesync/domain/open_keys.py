@@ -99,8 +99,10 @@ def waiting_for_person(state: KeyState, policy: Policy) -> bool:
     if state.opened is None:
         return False
     code, places = state.opened.code, {name.place for name in turning(state)}
+    # All that is left changes the form of its sets with those of others.
     if places and all((change.key.zone_id, change.key.name) in places for change in changes_of(state, policy)):
         return True  # these change in one batch with sets of others
+    # All that is left is in conflict.
     if state.conflicts or code == "Conflict":
         return all(Name.of(change.key) in state.conflicts for change in changes_of(state, policy))
     return waits_for_person(code)

@@ -65,6 +65,7 @@ def waits_for(
         return name
     seated = {owner for each, owner in others.items() if each.seat}
     sets = [each for each in others if each.identifier]
+    # The first of them that excludes the wanted policy.
     for each, owner in () if agreed else others.items():
         of_policy = each.seat.split(" ")[0] if each.seat else "simple" if not each.identifier else ""  # "": not said
         weighted = not of_policy and owner not in seated
@@ -114,11 +115,11 @@ def assign_names(
     policies, at = policies_of(wanted), _by_place(wanted)
     for name in sorted(policies.keys() - state.conflicts.keys()):
         claim, owner, here = needed.get(name, name), owners.get(name), at[name.place]
-        sets = [key for key in here if Name.of(key) == name]
+        sets = [key for key in here if Name.of(key) == name]  # none for a seat
         barred_here = {key: who for key in sets for each, who in others.get(name, {}).items() if clash(key, each)}
         has_room = name in others and len(barred_here) < len(sets)  # a shared name, and a place for one of the sets
         if name in state.claims and claim == name and (has_room or name not in state.shared):
-            barred |= barred_here
+            barred |= barred_here  # it has the name
         elif owner is None or owner == state.key or has_room:
             gained.add(name)
             barred |= barred_here
@@ -127,12 +128,11 @@ def assign_names(
             sets_there = published.get(name.place, {})
             # A seat that waits for another policy, or for its own identifier: the problem of the name says so.
             of_the_name = {f"{policies[name]} {key.identifier}" for key in here}
-            said = name.seat and (claim != name or name.seat in of_the_name)
-            if not said and not _answers_alike(wanted, here, sets_there):
-                its = next(
-                    (each.routing.kind for key, each in sets_there.items() if claim in names_of({key: each})), ""
-                )
-                problems.append(Problem("NameTaken", name.label, _why_taken(name, claim, policies[name], owner, its)))
+            reported = name.seat and (claim != name or name.seat in of_the_name)
+            if not reported and not _answers_alike(wanted, here, sets_there):
+                theirs = [each.routing.kind for key, each in sets_there.items() if claim in names_of({key: each})]
+                why = _why_taken(name, claim, policies[name], owner, next(iter(theirs), ""))
+                problems.append(Problem("NameTaken", name.label, why))
     # 2. A name is blocked as a whole, with all its claims, if one of them is waited for.
     blocked = {name.place for name in waits}
     barred = {key: barred[key] for key in sorted(barred) if key.place not in blocked}

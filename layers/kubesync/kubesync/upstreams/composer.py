@@ -118,7 +118,7 @@ class Composer:
         for upstream, version in sorted(marks.items()):
             why = "configuration" if is_named(upstream) else f"upstream {upstream} version {version}"
             whys |= dict.fromkeys(self._names_of(upstream), why)
-        rewrites, stuck = self._recompose(whys)
+        rewrites, stuck = self._find_rewrites(whys)
         # 2. The marks that stay: of what cannot be composed now.
         kept = {upstream for upstream in marks if not stuck.keys().isdisjoint(self._names_of(upstream))}
         # A newer release composes what it registered: its marks stay.
@@ -174,7 +174,7 @@ class Composer:
         self._registry, self.report.registered = registry, len(ours)
         return self._ports.tables.named.follow(index)
 
-    def _recompose(self, whys: Mapping[str, str]) -> tuple[Sequence[Rewrite], Mapping[str, str]]:
+    def _find_rewrites(self, whys: Mapping[str, str]) -> tuple[Sequence[Rewrite], Mapping[str, str]]:
         """Find the writes that correct these named upstreams, by the registry and the Services' upstreams. Reads only.
 
         Also returns the names that cannot be composed now, each with an upstream of theirs that cannot be read.
@@ -197,7 +197,7 @@ class Composer:
                 continue
             nodes = None if entry is None else compose(name, named, read).nodes
             try:
-                rewrite = self._rewrite(name, nodes, whys[name])
+                rewrite = self._rewrite_of(name, nodes, whys[name])
             except NewerSchemaError:  # its own item is of a newer release
                 stuck[name] = named_key(name)
                 continue
@@ -205,7 +205,7 @@ class Composer:
                 rewrites.append(rewrite)
         return rewrites, stuck
 
-    def _rewrite(self, name: str, nodes: Sequence[Node] | None, why: str) -> Rewrite | None:
+    def _rewrite_of(self, name: str, nodes: Sequence[Node] | None, why: str) -> Rewrite | None:
         """Return the write that gives a named upstream these nodes (None: removes it). Returns None if nothing is to be written."""
         upstream, table = named_key(name), self._ports.tables.upstreams
         stored = table.read(upstream)
@@ -274,7 +274,7 @@ class Composer:
         marked = self._ports.table.marks(self._ports.shard).keys()
         registry = self._refresh_registry()
         whys = dict.fromkeys(self._names_to_compare(asked.cluster, registry), "resync")
-        rewrites, stuck = self._recompose(whys)
+        rewrites, stuck = self._find_rewrites(whys)
         if not asked.dry_run:
             self._write([each for each in rewrites if each.drift != "stray" or asked.force])
         # Marked upstreams are composed anyway.

@@ -141,11 +141,11 @@ class Conversations:
 
     def ask_for_intents(self, keys: Iterable[ObjectKey]) -> None:
         """Ask clusters what these keys want: at most ``KEYS_AT_A_TIME`` keys of each cluster. ``ZoneActor`` receives the intents."""
-        by_name: dict[str, list[ObjectKey]] = {}
+        of_clusters: dict[str, list[ObjectKey]] = {}
         for key in keys:
-            by_name.setdefault(key.cluster, []).append(key)
+            of_clusters.setdefault(key.cluster, []).append(key)
         zone, number = self._zone_id, self._number
-        questions = {name: messages.Want(zone, number, tuple(of[:KEYS_AT_A_TIME])) for name, of in by_name.items()}
+        questions = {name: messages.Want(zone, number, tuple(of[:KEYS_AT_A_TIME])) for name, of in of_clusters.items()}
         self._ask(questions, lambda _conversation: None)
 
     def judge_conflicts(self, intents: Sequence[Intent], found: Mapping[str, messages.Sets]) -> None:

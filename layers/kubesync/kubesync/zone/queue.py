@@ -202,6 +202,7 @@ class ZoneQueue:
         now = self._ports.scheduler.epoch_seconds()
         self._turn_of_denied = not self._turn_of_denied
         queued = self.keys.items() if self._denied else ()
+        # Namespaces that are sent separately and have keys or groups now; None stands for all others.
         waiting = {self._apart(key) for key, known in queued if known.is_awake(now)}
         waiting.update(self._apart(group[0].key) for group in self._groups)
         denied = [each for each in self._denied if each in waiting]
@@ -256,7 +257,7 @@ class ZoneQueue:
             gives_way = {key for key in some if events_come and self.keys[key].of_list}
             keys = some if listed < _LISTED_DURING_EVENTS else [key for key in some if key not in gives_way]
             # 1. What these keys want, and the leavers of names that they want: both go in one batch.
-            intents = self._sendable(keys)
+            intents = self._sendable_intents(keys)
             leaving = self.passing.others_leaving(intents).keys()
             unknown += (to_ask := self._keys_to_ask([*keys, *leaving]))
             # 2. Of these: what to check, and what to send.
@@ -350,7 +351,7 @@ class ZoneQueue:
         now = self._ports.scheduler.monotonic()
         return self.late_clusters.keys() | {cluster for cluster, until in self._skipped_until.items() if until > now}
 
-    def _sendable(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Intent]:
+    def _sendable_intents(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Intent]:
         """Return the intents of these keys that may be sent now.
 
         Leaves out keys of skipped clusters, keys whose intents are unknown, and keys whose retry delay of an earlier session is not over.
@@ -366,13 +367,13 @@ class ZoneQueue:
         return [key for key in queued if self.keys.intent(key) is None]
 
     def _sendable_units(self, keys: Iterable[ObjectKey]) -> list[Unit]:
-        """Return the units of these keys that may be sent now (see ``_sendable``), without names in conflict, and units that were refused lately."""
+        """Return the units of these keys that may be sent now (``_sendable_intents``), without names in conflict and units refused lately."""
         now = self._ports.scheduler.epoch_seconds()
         return [
             unit
-            for key, intent in self._sendable(keys).items()
+            for key, intent in self._sendable_intents(keys).items()
             for unit in units_of(key, intent.changes)
-            if unit.name not in intent.conflicts and self.keys[key].units.get(unit, 0.0) <= now
+            if unit.name not in intent.conflicts and self.keys[key].refused_units.get(unit, 0.0) <= now
         ]
 
     def next_retry(self) -> float | None:

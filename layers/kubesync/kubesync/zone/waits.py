@@ -47,7 +47,7 @@ class QueuedKey:
     key: ObjectKey
     not_before: float = 0.0
     wakes_at: float | None = None
-    units: Mapping[Unit, float] = _NONE  # refused units, each with the time until which it waits
+    refused_units: Mapping[Unit, float] = _NONE  # each with the time until which it waits
     for_room: bool = False
     conflicts: frozenset[str] = frozenset()
     needs: frozenset[Resource] = frozenset()
@@ -58,8 +58,8 @@ class QueuedKey:
     turns_to: Mapping[str, Form] = _NONE  # names at which it turns, each with the new form
     turns_with: frozenset[Name] = frozenset()  # claims that must turn in the same batch, or go
     of_list: bool = False
-    since: float | None = None  # the event that made every unit that is not in ``earlier``
-    earlier: Mapping[int, float | None] = _NONE  # by the hash of a unit: a unit itself is large
+    since: float | None = None  # when the event came that made the units which are not in ``earlier``; None: none did
+    earlier: Mapping[int, float | None] = _NONE  # the same, by the hash of a unit: a unit itself is large
 
     def changed(self, message: Publish, intent: Intent) -> None:
         """Wake the key, because its cluster has published it. If several events change a key, its lag counts from the first."""
@@ -88,13 +88,13 @@ class QueuedKey:
 
     def wait(self, unit: Unit, not_before: float) -> None:
         """Let a refused unit wait."""
-        self.units = {**self.units, unit: not_before}
+        self.refused_units = {**self.refused_units, unit: not_before}
 
     def end_wait(self, unit: Unit) -> None:
         """End the wait of a refused unit, if there is one."""
-        if unit in self.units:
+        if unit in self.refused_units:
             # A copy hashes no unit again: that is slow, and a key may have thousands.
-            self.units = left = {**self.units}
+            self.refused_units = left = {**self.refused_units}
             del left[unit]
 
     def wake(self) -> None:
@@ -111,9 +111,9 @@ class QueuedKey:
 
     def sleep(self, now: float, *others: float | None) -> None:
         """Sleep until the first wait is over. ``others``: further times at which it must wake. Removes waits of units that are over."""
-        self.units = {unit: at for unit, at in self.units.items() if at > now}
+        self.refused_units = {unit: at for unit, at in self.refused_units.items() if at > now}
         # The inherited time may come from a refusal in another zone. Until it is over, nothing of the key is sent.
-        waits = [at for at in (*others, *self.units.values()) if at is not None]
+        waits = [at for at in (*others, *self.refused_units.values()) if at is not None]
         self.wakes_at = self.not_before if self.not_before > now else min(waits, default=now + TRY_AGAIN_SECONDS)
 
 
