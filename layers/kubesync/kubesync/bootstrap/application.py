@@ -65,9 +65,8 @@ class KubernetesConnector:
     def __init__(self, settings: Settings, scheduler: Scheduler, access_for: AccessFor) -> None:
         self._scheduler = scheduler
         self._access_for = access_for
-        self._ends: dict[
-            tuple[str, int], CredentialEnds
-        ] = {}  # by a cluster's name and the revision of its configuration
+        # By a cluster's name and the revision of its configuration.
+        self._ends: dict[tuple[str, int], CredentialEnds] = {}
         self._policy = ReflectorPolicy(
             connect_timeout=settings.connect_timeout_seconds,
             read_timeout=settings.read_timeout_seconds,

@@ -212,9 +212,8 @@ def embedded(settings: Settings) -> Write:
     def write(values: Mapping[str, float], dimension_sets: tuple[Mapping[str, str], ...]) -> None:
         wanted = values if settings.dashboard_metrics else {name: values[name] for name in values if name in ALARMED}
         sets = tuple(each for each in dimension_sets if settings.cluster_metrics or "cluster" not in each)
-        if wanted and (
-            sets or not dimension_sets
-        ):  # not if all sets were left out: without one the line would be for ``service`` alone
+        # Not if all sets were left out: without one the line would be for ``service`` alone.
+        if wanted and (sets or not dimension_sets):
             write_embedded(f"kubesync-{settings.deployment}", wanted, sets)
 
     return write

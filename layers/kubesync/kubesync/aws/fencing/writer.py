@@ -205,9 +205,8 @@ class Turns:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._lock = scheduler.lock()
-        self._queues: dict[
-            object, deque[_Turn]
-        ] = {}  # by place; the first one of a queue has its turn there. No queue is empty
+        # By place. The first one of a queue has its turn there. No queue is empty.
+        self._queues: dict[object, deque[_Turn]] = {}
 
     @contextmanager
     def at(self, places: Iterable[object], give_up: Callable[[], None]) -> Iterator[None]:

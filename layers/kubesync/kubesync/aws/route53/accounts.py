@@ -124,9 +124,8 @@ class RoutedZoneClient:
         self._accounts = accounts
         self._access_of = access_of
         self._clock = clock
-        self._known: dict[
-            str, tuple[float, ZoneAccess | None]
-        ] = {}  # by zone id: until when (monotonic) the role counts, and the role
+        # By zone id: until when (monotonic) the role counts, and the role.
+        self._known: dict[str, tuple[float, ZoneAccess | None]] = {}
 
     def zone(self, zone_id: str) -> Zone:
         with self._client(zone_id) as client:

@@ -154,9 +154,8 @@ class Waiters:
     def __init__(self, table: ClaimTable) -> None:
         self._table = table
         self._stored: dict[Name, dict[Key, ObjectKey]] = {}
-        self._changed: dict[Name, dict[Key, ObjectKey | None]] = defaultdict(
-            dict
-        )  # by place, as in ``_stored``. None: the key has left
+        # By place, as in ``_stored``. None: the key has left.
+        self._changed: dict[Name, dict[Key, ObjectKey | None]] = defaultdict(dict)
 
     def by_place(self, name: Name) -> dict[Key, ObjectKey]:
         """The keys that wait for a claim now, by place, in no order. Reads the stored queue once."""

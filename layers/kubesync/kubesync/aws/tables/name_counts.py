@@ -102,9 +102,8 @@ class NameCounts:
         self._known: dict[CountKey, int] = {}  # counts that were read, with all changes since
         self._unwritten = Counter[CountKey]()  # counted here and not in the item yet: less than a step each
         self._reserved: dict[ObjectKey, set[str]] = {}  # by key, the names for which room is kept free
-        self._tallied: dict[ObjectKey, Mapping[str, int]] | None = (
-            None  # during a list, what each key takes (``usage``)
-        )
+        # During a list, what each key takes (``usage``).
+        self._tallied: dict[ObjectKey, Mapping[str, int]] | None = None
 
     def counted_names(self, state: KeyState) -> AbstractSet[str]:
         """The names that the key holds and that count towards the limit of names."""

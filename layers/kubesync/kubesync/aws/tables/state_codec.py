@@ -27,9 +27,8 @@ _MAX_PARTS_BYTES: Final = 1_400_000
 # A key may have thousands of these: dataclasses compare slowly.
 _OF_NAME: Final = attrgetter("zone_id", "name", "identifier", "seat")
 _OF_KEY: Final = attrgetter("zone_id", "name", "type", "identifier")
-_TEXT_CHARACTERS: Final = (
-    15  # so many characters of the stored form come to each text: quotes, commas, brackets, numbers
-)
+# So many characters of the stored form come to each text: quotes, commas, brackets, numbers.
+_TEXT_CHARACTERS: Final = 15
 _TOO_LARGE: Final = (
     "it is too large to be stored with the others of its Service: shorten the names of nodes, zones, hosts and pods"
 )
