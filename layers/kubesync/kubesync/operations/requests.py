@@ -97,7 +97,7 @@ class ResyncWorker:
             actions += [self._table.delete_progress(request)]
         try:
             self._store_result(request, report, actions, token, own_session=own_session)
-        except StaleStateError:
+        except StaleStateError:  # the request was withdrawn meanwhile; the caller logs that of a normal one
             if request.is_normal:
                 raise
             self._store_result(request, report, withdrawn=True)

@@ -182,7 +182,7 @@ class RegisteredClusters:
 
         Also looks for lost registrations, and notes the number of clusters on the lease.
         """
-        # First those that were served before: a new cluster must not push one of them out.
+        # First those that were served before: a new cluster must not push one of them out. ``served_at_once``: how many of them one session serves.
         served = self.configs.keys() - self.beyond_limit
         self.configs = self.table.read(self._shard)
         in_order = sorted(self.configs, key=lambda name: (name not in served, name))

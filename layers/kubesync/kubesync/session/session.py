@@ -124,7 +124,7 @@ class Session:
                         raise
                     logger.warning("refused by a fence", fence=error.epoch, epoch=self.report.epoch)
                     self._keeper.take_again(error.epoch)
-                    # It is not known how the master ended that had raised this fence. So all zones are settled.
+                    # It is not known how the master ended that had raised this fence. So all zones are settled (``left``: None).
                     master, left = self._new_master(writes_until), None
             self._say_that_it_leads(master, leads_since)
             # 3. Do the one task that the session was started for, or watch until the deadline.
