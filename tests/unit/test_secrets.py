@@ -160,6 +160,7 @@ def test_fresh_token_that_cannot_be_read_is_denied() -> None:
         ("secretsmanager:a#k", '["tok-1"]', "not a JSON object"),
         ("secretsmanager:a#k", '{"k": 1}', "no text under the key k"),
         ("file:/nonexistent/token", "", "No such file"),
+        ("file:/dev/zero", "", "it is not a regular file"),
         ("env:KUBESYNC_NOT_SET", "", "not set"),
     ],
 )

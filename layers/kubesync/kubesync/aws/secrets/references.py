@@ -213,7 +213,10 @@ def _read(reference: SecretReference, client_for: ClientFor) -> str:
                 answer = client_for("ssm").get_parameter(Name=reference.name, WithDecryption=True)
                 return str(answer["Parameter"]["Value"])
             case SecretKind.FILE:
-                return Path(reference.name).expanduser().read_text("utf-8")
+                path = Path(reference.name).expanduser()
+                if path.is_fifo() or path.is_char_device():  # reading it may never end
+                    raise UnreadableError("it is not a regular file")
+                return path.read_text("utf-8")
             case SecretKind.ENVIRONMENT:
                 return os.environ[reference.name]
     except ClientError as error:
