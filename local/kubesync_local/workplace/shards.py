@@ -36,6 +36,13 @@ def roomiest(store: Store, configs: Iterable[ClusterConfig], own: str, now: floa
     return min(running, key=lambda shard: (taken[shard], int(shard)), default=own)
 
 
+def unwatched(store: Store, shard: str) -> str:
+    """A sentence about a shard that never had a session, such as one that the stack does not have; empty: it had one, or is the first."""
+    if shard == "0" or LeaseTable(store, shard).read().holder:
+        return ""
+    return f"no session of shard {shard} has run yet: until one runs, nobody watches its clusters (`kubesync status` shows the shards)"
+
+
 def problems_of_zones(store: Store, shards: Iterable[str]) -> dict[str, ZoneProblem]:
     """The problems of hosted zones, by zone. Of a zone that several shards write, the first shard's that has one."""
     found: dict[str, ZoneProblem] = {}

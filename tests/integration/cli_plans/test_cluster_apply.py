@@ -77,7 +77,10 @@ def test_file_adds_changes_and_then_changes_nothing(stack: CliStack, tmp_path: P
     assert {name: config.revision for name, config in configs(stack).items()} == {"prod": 1}
 
     ran = apply(stack, text, folder=tmp_path)
-    assert (ran.status, ran.lines) == (0, ["cluster prod changed", "cluster dev added"])
+    assert (ran.status, ran.lines) == (
+        0,
+        ["cluster prod changed: ttl 60 -> 90, srv false -> true", "cluster dev added"],
+    )
     found = configs(stack)
     assert {name: (c.revision, c.ttl, c.srv, c.namespaces) for name, c in found.items()} == {
         "prod": (2, 90, True, ()), "dev": (1, 30, False, ("shop",)),
@@ -159,7 +162,7 @@ def test_export_of_other_ways_in_applied_again_changes_nothing(stack: CliStack, 
     assert (ran.status, ran.lines) == (0, [SAME.format("3 clusters")])
     assert configs(stack) == before
     changed = apply(stack, exported.out.replace("name: eks", "name: eks\n  ttl: 77"), folder=tmp_path)
-    assert (changed.status, changed.lines) == (0, ["cluster eks changed"]), changed.err
+    assert (changed.status, changed.lines) == (0, ["cluster eks changed: ttl 30 -> 77"]), changed.err
     after = configs(stack)["eks"]
     assert after == before["eks"].model_copy(update={"ttl": 77, "revision": 2})
     assert after.external_id == "e-x"

@@ -69,6 +69,20 @@ def test_shard_of_the_environment_wins_over_room_and_a_registered_cluster_stays(
     assert "cluster a belongs to shard 0" in moved.err
 
 
+def test_cluster_of_a_shard_that_never_ran_is_said_to_be_watched_by_nobody(stack: CliStack) -> None:
+    nobody = "no session of shard 99 has run yet: until one runs, nobody watches its clusters"
+    for shard, said in (("0", False), ("1", False), ("99", True)):
+        if not said:
+            hold(stack, shard)
+        added = stack.call(
+            "cluster", "add", f"of-{shard}", "--shard", shard, "--server", "https://10.9.9.9:6443", "--domain", f"of-{shard}.example.com",
+            "--zone", stack.zone_id, "--token", "ssm:x", "--endpoints-source", "endpointslices",
+        )  # fmt: skip
+        assert (added.status, nobody in added.err) == (0, said)
+        removed = stack.call("cluster", "remove", f"of-{shard}", "--yes")
+        assert (removed.status, nobody in removed.err) == (0, said)
+
+
 def test_changes_of_a_cluster_are_told_to_the_master_of_its_shard(stack: CliStack) -> None:
     for shard in ("0", "1"):
         hold(stack, shard)

@@ -19,7 +19,7 @@ from kubesync_local.sessions.looking import compared
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.looking import Look
-from kubesync_local.workplace.shards import roomiest
+from kubesync_local.workplace.shards import roomiest, unwatched
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         remark(f"note: {form.decided}")
     remark_on(stored.name, form.unanswered)
     remark_on_server(arguments.endpoints_source, stored, work)
+    _remark_on_shard(stored, work)
     if stored.disabled:
         stays = "stays" if known is not None and known.disabled else "is"
         remark(
@@ -77,8 +78,14 @@ def _dry_run(change: Change, work: Workplace) -> int:
     show_plan(plan)
     if change.after.decided:
         remark(f"note: {change.after.decided}")
+    _remark_on_shard(change.after.config, work)
     remark(f"{NOTHING_CHANGED}: this was a dry run")
     return 1 if plan.errors else 0
+
+
+def _remark_on_shard(config: ClusterConfig, work: Workplace) -> None:
+    if nobody := unwatched(work.store, config.shard):
+        remark(f"note: {nobody}")
 
 
 def _refuse_other_use(arguments: argparse.Namespace, known: ClusterConfig | None) -> None:

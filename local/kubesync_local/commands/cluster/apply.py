@@ -207,8 +207,8 @@ def _write(wanted: _Wanted, work: Workplace, confirmed: Mapping[str, int]) -> in
     todo = [f"cluster {change.name}" for change in wanted.changes] + [f"removal of {c.name}" for c in wanted.removed]
     try:
         for change in wanted.changes:
-            stored = change.write(work, "cluster apply", confirmed)
-            done.append(f"cluster {stored.name} {'added' if change.before is None else 'changed'}")
+            change.write(work, "cluster apply", confirmed)
+            done.append(change.said)
         for config in wanted.removed:
             only_if = unless_referred_to(config.name, NamedRegistry(work.store))
             work.clusters.put(config.model_copy(update={"deleting": True}), only_if)

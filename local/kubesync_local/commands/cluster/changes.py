@@ -52,6 +52,14 @@ class Change:
             if old.get(name) != new.get(name)
         ]
 
+    @property
+    def said(self) -> str:
+        """What was done, with the old and the new value of each setting of a cluster that was there."""
+        if self.before is None:
+            return f"cluster {self.name} added"
+        lines = [f"{line.subject} {_side(line.before)} -> {_side(line.after)}" for line in self.settings]
+        return f"cluster {self.name} changed: {', '.join(lines)}"
+
     def plan(self, work: Workplace) -> Plan:
         """What differs, and what the tables say of its record sets and upstreams."""
         if self.before is None:
@@ -141,6 +149,10 @@ def agree(plan: Plan, question: str, *, yes: bool, allowed: int | None = None) -
         name: allowed if allowed and len(plan.unwanted) == 1 else unwanted
         for name, (unwanted, _) in plan.unwanted.items()
     }
+
+
+def _side(side: tuple[str, ...] | None) -> str:
+    return _joined(side) or "none"
 
 
 def _joined(side: tuple[str, ...] | None) -> str | None:

@@ -13,6 +13,7 @@ from kubesync_local.registration.named_upstreams import NamedRegistry, referring
 from kubesync_local.terminal.asking import can_ask, confirm
 from kubesync_local.terminal.output import counted, remark
 from kubesync_local.workplace.people import note
+from kubesync_local.workplace.shards import unwatched
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -34,7 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
         note(work, config.name, "cluster remove", [("deleting", before, config.on_delete.value)])
     work.lease.signal()
     held = not work.lease.read().is_free(int(work.now() * 1000))
-    who = "the running session does it now" if held else "the next session does it"
+    who = (
+        "the running session does it now" if held else unwatched(work.store, config.shard) or "the next session does it"
+    )
     remark(f"cluster {config.name} is being removed, {_outputs(work, config)}; {who}")
     return 0
 

@@ -49,8 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     confirmed = agree(plan, f"Change cluster {config.name}?", yes=arguments.yes, allowed=arguments.allow_deletions)
     stored = change.write(work, "cluster set", confirmed)
     work.lease.signal()
-    said = ", ".join(f"{line.subject} {_side(line.before)} -> {_side(line.after)}" for line in change.settings)
-    remark(f"cluster {stored.name} changed: {said}")
+    remark(change.said)
     if "routing" in {line.subject for line in change.settings}:
         for remarked in remarks_on_routing(stored, work.clusters.all()):
             remark(remarked)
@@ -91,7 +90,3 @@ def _unset(arguments: argparse.Namespace) -> Options:
                 raise UsageError(f"--unset {part}: every cluster has one; give another one with --{part}")
             found[name] = None
     return found
-
-
-def _side(side: tuple[str, ...] | None) -> str:
-    return "none" if side is None else ", ".join(side)
