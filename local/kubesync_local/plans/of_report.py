@@ -65,7 +65,8 @@ def plan_of_report(report: Mapping[str, Any], titles: Mapping[str, str]) -> Plan
         left_out += cut.get("records", 0 if "records" in cluster else cut.get("changes", 0))
         held += [_held(row) for row in cluster["held_deletions"]]
         hidden_held += cut.get("held_deletions", 0)
-        notes += [f"{cluster['cluster']}: {reason}" for reason in cluster["held"].values()]
+        # One reason can hold back the deletions of several listeners.
+        notes += [f"{cluster['cluster']}: {reason}" for reason in dict.fromkeys(cluster["held"].values())]
         notes += [f"{key}: {_SET_ASIDE}" for key in cluster.get("set_aside", ())]
         if hidden := cut.get("set_aside", 0):
             notes.append(f"{cluster['cluster']}: {hidden:,} more keys are set aside")

@@ -123,6 +123,13 @@ def test_held_deletions_and_their_reason_stand_before_the_numbers() -> None:
     ]
 
 
+def test_reason_that_holds_back_two_listeners_is_said_once() -> None:
+    why = "the configuration, or a new release, would delete 28 of 28 record sets, more than 30%"
+    cluster = a_cluster(held={"services": why, "endpointslices": why})
+
+    assert lines_of(a_report(cluster)) == [f"prod: {why}", "nothing to do"]
+
+
 def test_keys_that_are_set_aside_stand_before_the_numbers() -> None:
     cluster = a_cluster(set_aside=["prod/shop/web"], left_out={"set_aside": 1_200})
 

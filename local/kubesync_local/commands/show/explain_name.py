@@ -39,7 +39,9 @@ from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 _NOBODY_ASKS: Final = "no Service that kubesync knows asks for the name"
 _ALIKE: Final = 3
 _NUMBERS: Final = re.compile(r"[0-9.]+")
-_NOT_OURS: Final = "not created by kubesync, which leaves it alone"
+_NOT_OURS: Final = (
+    "belongs to no Service now: not created by kubesync, or kept when its cluster was removed; kubesync leaves it alone"
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
