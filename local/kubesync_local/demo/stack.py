@@ -15,6 +15,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync.settings import Settings
+from kubesync_local.registration.name_rules import ONE_DAY
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.options import ServerOptions
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
@@ -100,6 +101,8 @@ class DemoStack:
                 domain=DOMAIN,
                 zones=(ZoneReference(id=self.zone_id, name=ZONE),),
                 domain_filter=(ZONE,),
+                reserve_domain=True,
+                max_ttl=ONE_DAY,
                 sources=self.place.sources,
                 token=f"secretsmanager:{secret}" if secret else f"env:{_TOKEN_VARIABLE}",
             )

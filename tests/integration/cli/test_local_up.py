@@ -2,6 +2,9 @@
 
 import base64
 import json
+import os
+import re
+import shutil
 import signal
 import socket
 import stat
@@ -134,6 +137,7 @@ def test_session_works_with_what_it_exports_and_it_ends_in_order(tmp_path: Path)
         session = stack.session(2)
         records = stack.call("records", "--output", "json")
         clusters = stack.call("cluster", "list", "--output", "json")
+        shown = stack.call("cluster", "show", "demo", "--output", "json").json
         status = stack.end(signal.SIGTERM)
 
     assert session.json["clean"]
@@ -141,6 +145,7 @@ def test_session_works_with_what_it_exports_and_it_ends_in_order(tmp_path: Path)
     assert [(row["name"], row["domain"], row["token"]) for row in clusters.json] == [
         ("demo", "demo.example.com", "secretsmanager:kubesync/demo")
     ]
+    assert (shown["reserve_domain"], shown["max_ttl"]) == (True, 86400), "as of every new cluster"
     assert (status, stack.err[-1]) == (0, "ended; nothing was kept")
     assert not [line for line in stack.err if "Traceback" in line]
     endpoints = {name: value for name, value in stack.exports.items() if name.startswith("AWS_ENDPOINT_URL")}
@@ -194,6 +199,35 @@ def test_kubeconfig_lets_a_client_with_tls_find_and_make_services(tmp_path: Path
     assert session.json["clean"]
     assert "web.shop.svc.demo.example.com" in {row["name"] for row in records}
     assert exports["AWS_DEFAULT_REGION"] == exports["AWS_REGION"], "the AWS CLI's version 1 knows no AWS_REGION"
+
+
+@pytest.mark.skipif(not shutil.which("kubectl") or not shutil.which("jq"), reason="needs kubectl and jq")
+def test_services_of_another_cluster_are_copied_as_the_page_says(tmp_path: Path) -> None:
+    """kubectl asks for the schema of a List by a way that the stand-in does not have."""
+    page = (ROOT / "docs/getting-started.md").read_text()
+    (command,) = re.findall(r"^    (jq .*?kubectl apply -f -)$", page, re.MULTILINE | re.DOTALL)
+    items = [
+        {
+            "apiVersion": "v1", "kind": "Service", "spec": {"clusterIP": address, "clusterIPs": [address], "ports": [{"port": 80}]},
+            "metadata": {"name": name, "namespace": "shop", "uid": "1", "resourceVersion": "7"},
+        }
+        for name, address in (("web", "10.1.1.1"), ("db", "None"))
+    ]  # fmt: skip
+    (tmp_path / "mine.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    path = tmp_path / "kubeconfig"
+    with up(*ANY_PORTS, "--kubeconfig", str(path)):
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "KUBECONFIG": str(path), "NO_PROXY": "*"}
+        ran = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )  # fmt: skip
+        _, client = client_of(path)
+        found = client.call("GET", "/api/v1/namespaces/shop/services")["items"]
+
+    assert ran.returncode == 0, ran.stderr
+    assert {each["metadata"]["name"]: each["spec"]["clusterIP"] == "None" for each in found} == {
+        "web": False,
+        "db": True,
+    }
 
 
 @pytest.mark.parametrize("option", ["--dynamodb-port", "--route53-port", "--api-port"])
