@@ -188,7 +188,7 @@ def settings(stack: CliStack) -> dict[str, object]:
 DONE: Final = [
     pytest.param("set", {"prod": (600, False)}, "cluster prod changed: ttl 30 -> 600", id="set"),
     pytest.param("replace", {"prod": (90, False)}, "changed: ttl 30 -> 90", id="replace"),
-    pytest.param("apply", {"prod": (77, False)}, "cluster prod changed", id="apply"),
+    pytest.param("apply", {"prod": (77, False)}, "cluster prod changed: ttl 30 -> 77", id="apply"),
     pytest.param("prune", {"prod": (30, True), "other": (30, False)}, "cluster prod is being removed", id="prune"),
     pytest.param("remove", {"prod": (30, True)}, "cluster prod is being removed, with its 12 record sets and 11 upstreams "
                  "(`--retain` keeps those that are left); the next session does it", id="remove"),
