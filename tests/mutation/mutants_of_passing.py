@@ -87,6 +87,28 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         caught_by=(_HEIRS + "test_i1_heir_waits_for_an_owner_whose_cluster_takes_longer_to_be_taken_up",),
     ),
     Mutant(
+        name="heir-waits-for-turns-that-never-come",
+        without="who was given a name waits in silence for sets there that cannot turn",
+        invariants="I10",
+        file="zone/passing.py",
+        old="                found += [unit for unit in group if self._waited_for_turns(unit)]\n",
+        new="                pass\n",
+        caught_by=(
+            "unit/zone/test_heirs_behind_turning_keys.py::test_i10_heir_of_a_name_whose_sets_cannot_turn_is_sent_and_so_refused_and_told",
+        ),
+    ),
+    Mutant(
+        name="turning-heir-goes-alone",
+        without="who comes with the form for which others wait is sent alone, and refused",
+        invariants="I10",
+        file="zone/passing.py",
+        old="            if turns_to is None or (claim in known.turns_with and forms[claim] == turns_to):\n",
+        new="            if turns_to is None:\n",
+        caught_by=(
+            "unit/zone/test_heirs_behind_turning_keys.py::test_heir_with_whose_set_the_others_turn_is_not_sent_alone",
+        ),
+    ),
+    Mutant(
         name="every-new-set-waits-for-who-leaves",
         without="a conflict of a key that an event has changed is reported 5 seconds late",
         invariants="I10",

@@ -114,7 +114,7 @@ def _unreported(world: World) -> Iterator[str]:
             shared = key in states and name in states[key].claims and len(by_key) > 1
             claims = key in states and name in states[key].claims
             told = key in states and any(
-                problem.subject == name.label and problem.code in ("NameTaken", "Conflict")
+                problem.subject in (name.label, Name(*name.place).label) and problem.code in ("NameTaken", "Conflict")
                 for problem in states[key].problems
             )
             # Another Service publishes the same, with its own TTL: nothing to report to those that wait.

@@ -134,6 +134,18 @@ def _blocked(by_key: dict[ObjectKey, Sets], others: Sets) -> bool:
     )
 
 
+def _aliases_that_cannot_turn(found: Sets, choices: list[Sets]) -> Sets:
+    """Of the sets that stand, aliases of targets that somebody wants as a CNAME: the target went, and other sets of the name keep CNAMEs out."""
+    hosts = {
+        host.rstrip(".")
+        for sets in choices
+        for key, each in sets.items()
+        if key.type == "CNAME"
+        for host in each.values
+    }
+    return {key: each for key, each in found.items() if each.alias is not None and each.alias.name in hosts}
+
+
 def _zones(
     world: World, wanted: Wanted, blocked: set[Name], mixed: set[Name], kept: Mapping[Name, list[Sets]], others: Sets
 ) -> Iterator[str]:
@@ -154,6 +166,8 @@ def _zones(
                 yield f"{name.label} stands and nobody wants it: {found}"
         elif name in blocked | mixed | kept.keys():
             choices += kept.get(name, ())
+            if name in mixed:
+                choices.append(_aliases_that_cannot_turn(found, choices))
             if any(all(sets.get(key) != record_set for sets in choices) for key, record_set in found.items()):
                 yield f"{name.label} is {found}, which is of none of {choices}"
             if name in mixed - blocked and not any(

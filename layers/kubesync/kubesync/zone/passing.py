@@ -20,6 +20,8 @@ that *turn* change their sets together.
     a key that turns was refused because of another set         the key waits for others once, ``_HEIR_SECONDS``; then the refusal is judged
     a key that turns waits for claims of other clusters         it goes in one batch with all sets of these claims, which turn to its
                                                                 form or are deleted
+    an heir, and only keys that turn leave, but cannot now      the heir waits ``_HEIR_SECONDS``, longer only if it turns with them. Then it
+                                                                goes, is refused, and is told who has the name
     an heir of an earlier session was refused, and no leaver    the heir waits for a leaver once, ``_HEIR_SECONDS``; then the refusal is
       is known                                                  judged
 """
@@ -56,6 +58,8 @@ class Passing:
         self._leavers: dict[str, dict[ObjectKey, float]] = {}
         self._waited_again: set[tuple[str, ObjectKey]] = set()  # name and key: see ``grant_second_wait``
         self._early_heirs: dict[str, Unit] = {}  # by name, a refused unit that waits because no leaver is known
+        # By name, heirs that wait for keys that turn, each with the time until which it does.
+        self._behind_turns: dict[str, dict[ObjectKey, float]] = {}
 
     def update(self, known: QueuedKey, intent: Intent) -> None:
         """Note from a key's intent which names it leaves, and which names of leavers it wants. Sets the times until which leavers wait.
@@ -84,6 +88,8 @@ class Passing:
         heir_to = {change.key.name for change in intent.changes if change.after is not None} & self._leavers.keys()
         heir_to -= intent.passes | intent.conflicts
         before, known.heir_to = known.heir_to, frozenset(heir_to)
+        for name in before - heir_to:
+            self._behind_turns.get(name, {}).pop(key, None)
         known.passes, known.turns_to, known.turns_with = intent.passes, turns_to, intent.turning
         self._set_wait_of_leavers(before - heir_to, now + _HEIR_SECONDS)
         self._set_wait_of_leavers(heir_to - before, now + _TURN_SECONDS)
@@ -153,6 +159,7 @@ class Passing:
         self._waited_again.discard((name, key))
         if not of_name:
             self._leavers.pop(name, None)
+            self._behind_turns.pop(name, None)
 
     def others_leaving(self, intents: Mapping[ObjectKey, Intent]) -> dict[ObjectKey, None]:
         """Return the leavers of names that these intents ask for. Their units must go in the same batch."""
@@ -193,6 +200,8 @@ class Passing:
                 for unit in group
             ):
                 found += group
+            else:
+                found += [unit for unit in group if self._waited_for_turns(unit)]
         return found
 
     def _waits_to_turn(self, unit: Unit, forms: Mapping[Name, Form | None]) -> bool:
@@ -201,6 +210,19 @@ class Passing:
         form = known.turns_to.get(unit.name)
         claims = known.turns_with if form is not None else ()
         return any(name.name == unit.name and not (name in forms and forms[name] in (None, form)) for name in claims)
+
+    def _waited_for_turns(self, unit: Unit) -> bool:
+        """Whether an heir has waited long enough for leavers that all turn, and do not turn with its set: they may never be able to."""
+        leavers = self._leavers.get(unit.name, {})
+        if unit.only_deletes or not leavers or unit.key in leavers:
+            return False
+        claim, forms = Name.of(unit.wanted), _forms_after([unit])
+        for known in map(self._keys.__getitem__, leavers):
+            turns_to = known.turns_to.get(unit.name)
+            if turns_to is None or (claim in known.turns_with and forms[claim] == turns_to):
+                return False
+        now = self._now()
+        return now >= self._behind_turns.setdefault(unit.name, {}).setdefault(unit.key, now + _HEIR_SECONDS)
 
     def _waits_for_leaver(self, unit: Unit, going: Mapping[str, set[ObjectKey]]) -> bool:
         """Whether a unit that adds a set must wait, because a leaver of the name is not in this batch: the leaver's set still exists."""
