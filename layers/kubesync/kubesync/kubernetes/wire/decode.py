@@ -24,6 +24,7 @@ from kubesync.log import logger
 # Deeper than pydantic's parser accepts (200), so that it still refuses an object that was cut; far less than Python's own parser
 # can recurse.
 _MAX_DEPTH: Final = 400
+# Of a number in a body that pydantic's parser has refused. No field of ours needs more, and Python's own limit is 4,300.
 _MAX_DIGITS: Final = 40
 _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
@@ -67,7 +68,7 @@ class ListPage:
     remaining: int | None = None
 
 
-# Up to the version of the first object. The metadata of a list, and what comes before the version, hold no braces.
+# The beginning of a page, up to the version of its first object. The metadata of a list, and what comes before the version, hold no braces.
 _PREFIX_OF_PAGE: Final = re.compile(
     rb'\{"kind":"\w+","apiVersion":"[^"]+","metadata":\{[^{}]+\},"items":\[\{"metadata":\{[^{}]+?"resourceVersion":"\d+"'
 )
@@ -78,6 +79,16 @@ _ANY_LIST: Final = TypeAdapter(models.ListModel[str, Any])
 
 def read_event_header(line: bytes, resource: Resource) -> EventHeader:
     """Read the metadata of a watch line: of bookmarks, errors, and events that the scan of the watch (``event_scan``) does not take.
+
+        the line                                                  gives
+        --------                                                  -----
+        is not JSON                                               raises BodyError
+        is of type ERROR                                          raises its error (``_error_of``)
+        is of type BOOKMARK                                       Bookmark
+        is an event of an object of the resource, with a name,    RawEvent
+          a namespace (if the resource has one) and a uid that
+          can be part of a table's key
+        any other                                                 UnreadableEvent: reported, and the watch goes on (I4)
 
     Raises:
         BodyError: the line is not JSON.
@@ -114,7 +125,10 @@ def read_event_header(line: bytes, resource: Resource) -> EventHeader:
 
 
 def _error_of(status: models.HeaderObject) -> StatusError:
-    """The error of an ERROR event. Code 410 means too old, even if the response's status is 200."""
+    """Make the error of an ERROR event, whose object is a Status. Code 410 means too old, even if the response's status is 200.
+
+    Numbers and texts of the server are cut: they are stored.
+    """
     code = max(0, min(status.get("code") or 0, _MAX_CODE))
     reason, message = one_line(status.get("reason") or ""), one_line(status.get("message") or "")
     if code == HTTPStatus.GONE:
@@ -126,7 +140,7 @@ def _error_of(status: models.HeaderObject) -> StatusError:
 
 
 def observe(event: RawEvent, prefixes: tuple[str, ...] = PREFIXES) -> Observation:
-    """Parse the whole event. An object that cannot be understood becomes an Observation with a problem (I4).
+    """Parse the whole event, once its window closes. An object that cannot be understood becomes an Observation with a problem (I4).
 
     ``prefixes``: of the annotations of external-dns that are kept, here and in ``read_list_page``.
     """
@@ -169,14 +183,15 @@ def read_uid(body: bytes) -> str | None:
 
 
 def read_cut_page(resource: Resource, head: bytes, problem: str) -> ListPage | None:
-    """Read the beginning of a page that was too long, and holds one object. The object gets this problem, and no value.
+    """Read the beginning of a page of one object that was too long to be read whole. The object gets this problem, and no value.
 
-    None: API servers write no page that begins so.
+    So its name is known, and the list still proves which objects exist (I5). None: API servers write no page that begins so.
     """
-    found = _PREFIX_OF_PAGE.match(head)
-    if found is None:
+    beginning = _PREFIX_OF_PAGE.match(head)
+    if beginning is None:
         return None
-    page = read_list_page(resource, found[0] + b"}}]}")
+    # Closes the metadata, the object, the items and the page.
+    page = read_list_page(resource, beginning[0] + b"}}]}")
     return replace(page, items=tuple(replace(item, value=None, problem=problem) for item in page.items))
 
 
@@ -202,16 +217,18 @@ def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str
             problem = _first_problem(error)
             if known is None:
                 unreadable.append(problem)
-            elif not all(map(_may_name_a_key, filter(None, known[:2]))):
+                continue
+            namespace, name, uid, version = known
+            if not all(map(_may_name_a_key, filter(None, (namespace, name)))):
                 # kubesync cannot have stored such an object: it can be skipped, as in a watch.
                 logger.warning("object skipped", extra={"resource": resource.value, "reason": problem})
             else:
-                namespace, name, uid, version = known
                 items.append(Observation(resource, namespace, name, uid, version, value=None, problem=problem))
     return _list_page(page["metadata"], tuple(items), tuple(unreadable))
 
 
 def _list_page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, ...]) -> ListPage:
+    """Make a page of its items and the list's own metadata, which is checked but for ``remainingItemCount``."""
     remaining = metadata.get("remainingItemCount")
     return ListPage(
         resource_version=int(metadata["resourceVersion"]),
@@ -238,11 +255,12 @@ def _known_metadata(resource: Resource, item: Any) -> tuple[str, str, str, int] 
 
 
 def _may_name_a_key(name: str) -> bool:
-    """Whether a table key can hold this name: true for every legal name, and for illegal ones that can be reported on their own key."""
+    """Whether a table key can hold this name: true for every legal name, and for illegal ones that can be reported on a key of their own."""
     return _NAME.match(name) is not None
 
 
 def _is_not_json(error: ValidationError) -> bool:
+    """Whether pydantic's parser refused the text itself. ``_lenient_json`` may still read it."""
     return any(detail["type"] == "json_invalid" for detail in error.errors(include_url=False, include_input=False))
 
 
@@ -276,9 +294,9 @@ def _parse_integer(digits: str) -> int | float:
 
 
 def _without_deep_values(text: str) -> str:
-    """The text with every value below the greatest depth replaced by null."""
+    """The text of a JSON value, with null in place of every list and object that lies deeper than ``_MAX_DEPTH``."""
     kept: list[str] = []
-    depth = start = 0
+    depth = start = 0  # start: of the text that is kept and not in ``kept`` yet
     for match in _STRING_OR_BRACKET.finditer(text):
         if match[0] in "[{":
             depth += 1

@@ -41,6 +41,7 @@ def project_ingress(model: IngressModel, prefixes: tuple[str, ...]) -> Ingress:
     spec, metadata = model.get("spec") or IngressSpec(), model["metadata"]
     annotations = metadata.get("annotations") or {}
     ips, hostnames = load_balancer_of(model.get("status"))
+    # Services ignore this annotation, so ``annotations_to_keep`` leaves it out.
     sources = [key for prefix in prefixes if (key := prefix + HOSTNAME_SOURCE) in annotations]
     read = {
         **dict(annotations_to_keep(annotations, prefixes)),

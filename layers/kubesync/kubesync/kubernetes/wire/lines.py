@@ -1,5 +1,7 @@
 """Turns the bytes of a response body into lines, without waiting for more bytes than have arrived.
 
+A *block* is what one read of the socket gave. It may end in the middle of a chunk, and a chunk in the middle of a line.
+
 ``requests`` reads a chunked body chunk by chunk with several calls each, and splits lines at characters that occur inside
 JSON strings. This code splits a block from the socket in one pass, wherever the block is cut.
 """
@@ -20,7 +22,7 @@ class MalformedBodyError(http.client.HTTPException):
 class ChunkDecoder:
     """Removes the chunked transfer coding (RFC 9112, section 7.1). Blocks may be cut at any byte.
 
-    ``ended`` is set once the last chunk has come. What follows it (trailers) is ignored.
+    Each chunk is a line with its size, the payload, and CRLF. ``ended`` is set once the last chunk has come. What follows it (trailers) is ignored.
     """
 
     def __init__(self) -> None:
@@ -31,7 +33,8 @@ class ChunkDecoder:
     def resume(self, block: bytes) -> tuple[bytes, int]:
         """Prepend a size line that the last block cut. Returns the block, and the offset of the next chunk in it.
 
-        Bytes before that offset belong to the chunk under way.
+        Bytes before that offset belong to the chunk under way. The caller (``transport.streams``) lets the scan of the watch read from the
+        offset, and feeds the rest to the decoder.
         """
         block, self._head = self._head + block, b""
         return block, min(len(block), self._left)
@@ -49,19 +52,20 @@ class ChunkDecoder:
                 at = self._read_chunk(block, at, pieces)
             elif (size_line := _SIZE_LINE.match(block, at)) is not None:
                 at, length = size_line.end(), int(size_line[1], 16)
-                self.ended, self._left = not length, length + len(_END_OF_CHUNK)
+                self.ended, self._left = not length, length + len(_END_OF_CHUNK)  # the last chunk has length 0
             elif _END_OF_CHUNK in block[at:] or len(block) - at > _MAX_SIZE_LINE:
                 raise MalformedBodyError("a chunk size is missing")
-            else:
+            else:  # the rest of the size line comes with the next block
                 self._head, at = block[at:], len(block)
         return pieces
 
     def _read_chunk(self, block: bytes, at: int, pieces: list[bytes]) -> int:
         """Add what the block holds of the chunk under way to ``pieces``. Returns the offset behind it."""
         end = at + self._left
-        ends_at = max(at, end - len(_END_OF_CHUNK))  # its payload
-        payload, closing = block[at:ends_at], block[ends_at:end]
-        if closing != _END_OF_CHUNK[ends_at - end :][: len(closing)]:
+        payload_end = max(at, end - len(_END_OF_CHUNK))
+        # Each may be cut off by the block's end. An earlier block may have had all of the payload, and the CR.
+        payload, closing = block[at:payload_end], block[payload_end:end]
+        if closing != _END_OF_CHUNK[payload_end - end :][: len(closing)]:
             raise MalformedBodyError("a chunk does not end where its size says")
         if payload:
             pieces.append(payload)
@@ -103,6 +107,7 @@ class LineSplitter:
         return lines
 
     def _add(self, part: bytes) -> None:
+        """Add to the unfinished line. Raises MalformedBodyError if it is longer than the limit."""
         self._tail.append(part)
         self._tail_bytes += len(part)
         if self._tail_bytes > self._max_line_bytes:
@@ -111,6 +116,7 @@ class LineSplitter:
 
 def one_line(text: str, limit: int = 500) -> str:
     """Printable text on one line, cut at ``limit`` characters: text from servers goes into tables and terminals."""
+    # Four times the limit is looked at: runs of spaces shrink, and a text of megabytes must not take long.
     printable = "".join(character if character.isprintable() else " " for character in text[: limit * 4])
     flat = re.sub(r" {2,}", " ", printable).strip()
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -21,9 +21,12 @@ type Project = Callable[[Any, tuple[str, ...]], object]
 class WireSource:
     """How the API writes one resource.
 
-    ``path``: of its group and version. ``event``, ``page``, ``item``: check a watch event, a page of a list, one object. They take
-    prefixes as their context, and give Observations.
-    ``scan`` reads the usual part of its watch.
+    Args:
+        kind: of its objects, such as ``Service``.
+        path: of its group and version, such as ``/api/v1``.
+        event, page, item: check a watch event, a page of a list, one object. In place of each object they give an Observation. Their
+            context is the prefixes of the annotations to keep.
+        scan: reads the usual part of its watch.
     """
 
     resource: Resource
@@ -46,7 +49,7 @@ def wire_source(resource: Resource, kind: str, api_version: str, model: Any, pro
     path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
     def to_observation(item: Any, info: ValidationInfo[Any]) -> Observation:
-        # Of each object, only this stays in memory while the rest of its page is read.
+        """Replace a checked object. Only this stays of it in memory while the rest of its page is read."""
         metadata = item["metadata"]
         return Observation(
             resource=resource,

@@ -149,6 +149,7 @@ def project_endpoint_slice(model: EndpointSliceModel, _prefixes: tuple[str, ...]
 
 
 def _from_address(address: EndpointAddress, *, ready: bool) -> Endpoint:
+    """The endpoint of an address in an Endpoints object."""
     return Endpoint(
         ip=address["ip"],
         ready=ready,
@@ -159,6 +160,7 @@ def _from_address(address: EndpointAddress, *, ready: bool) -> Endpoint:
 
 
 def _from_slice(endpoints: Iterable[SliceEndpoint]) -> Iterable[Endpoint]:
+    """The endpoints of an EndpointSlice. One without an address is left out."""
     for endpoint in endpoints:
         addresses = endpoint.get("addresses")
         if not addresses:
@@ -177,6 +179,7 @@ def _from_slice(endpoints: Iterable[SliceEndpoint]) -> Iterable[Endpoint]:
 
 
 def _pod(target: TargetRef | None) -> str:
+    """The name of the pod behind an address; empty if it is no pod."""
     return (target.get("name") or "") if target and target.get("kind") == "Pod" else ""
 
 
