@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.claims.allowed_names import held_only
+from kubesync.cluster.claims.allowed_names import keep_to_held_names
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
@@ -297,7 +297,7 @@ def _wanted(found: _Found, config: ClusterConfig, shared: _Shared) -> Desired:
         return Desired({}, {}, ())
     # What stands in the zone is not known: a CNAME leads to the same as an alias.
     want = with_zone_aliases(want, lambda *_: (set(), {"A", "AAAA"}))
-    return held_only(want, KeyState(found.key))
+    return keep_to_held_names(want, KeyState(found.key))
 
 
 def _endpoints(found: _Found, config: ClusterConfig) -> list[object]:

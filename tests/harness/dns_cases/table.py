@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from harness.dns_cases.notation import key_of, line_of, rules_for, sets_of
 from harness.dns_cases.passing import PassingCase
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain
-from kubesync.cluster.claims.allowed_names import held_only
+from kubesync.cluster.claims.allowed_names import keep_to_held_names
 from kubesync.domain.batches import units_of
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.records import RecordKey
@@ -89,7 +89,7 @@ class Case:
             types = {each.type for each in standing if (each.zone_id, each.name) == (zone_id, target)}
             return types, types
 
-        return held_only(with_zone_aliases(want, types_at), before)
+        return keep_to_held_names(with_zone_aliases(want, types_at), before)
 
 
 def _waits(key: ObjectKey, policies: Mapping[Name, str], owners: Mapping[Name, ObjectKey | None]) -> dict[Name, Name]:

@@ -12,7 +12,7 @@ from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.cluster.claims.allowed_names import held_only
+from kubesync.cluster.claims.allowed_names import keep_to_held_names
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.cluster.keys.shared import SharedReader
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
@@ -72,7 +72,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     now, lease = work.now(), work.lease.read()
     listed = frozenset(ListenerReadings(work.store).checkpoints(config.name)).intersection(config.resources)
     want = _wanted(state, config, listed, work.store)
-    allowed = held_only(want, state).records
+    allowed = keep_to_held_names(want, state).records
     withheld = frozenset[RecordKey]()
     if want.records is not None and allowed is not None:
         withheld = frozenset(key for key in want.records if Name.of(key) not in names_of(allowed))

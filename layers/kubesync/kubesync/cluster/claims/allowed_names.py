@@ -1,6 +1,7 @@
 """Decides which of its wanted names a key may ask for. Only then ``assign_names`` decides which of these names the key gets.
 
-- ``held_only``: after an annotation that kubesync refuses, or with a policy that is not possible, a key keeps only names that it holds (ADR 0022).
+- ``keep_to_held_names``: after an annotation that kubesync refuses, or with a policy that is not possible, a key keeps only names that it
+  holds (ADR 0022).
 - ``NamespaceLimit``: a namespace may have a number of names (ADR 0021), of places in queues and of record sets (ADR 0070).
 - ``names_asked``: the names for which the order of keys matters (``Turns``).
 """
@@ -21,7 +22,7 @@ from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of
 
 
-def held_only(want: Desired, state: KeyState) -> Desired:
+def keep_to_held_names(want: Desired, state: KeyState) -> Desired:
     """What a key may publish where an annotation keeps it to the names that it holds (``Desired.only_held``).
 
     A name is held in a zone where the key owns its claim, or a set of the key stands there.

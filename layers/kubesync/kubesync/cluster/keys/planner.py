@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from kubesync.aws.dynamodb.store import Action
-from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
+from kubesync.cluster.claims.allowed_names import NamespaceLimit, keep_to_held_names
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.dependents import Dependents
 from kubesync.cluster.claims.published import PublishedSets
@@ -211,12 +211,12 @@ class Planner:
         return self._fresh.get(bucket) or self._states.states([bucket])[bucket]
 
     def _desired(self, kind: Kind, seen: KeyState, complete: AbstractSet[Resource], shared: SharedReader) -> Desired:
-        """What the rules of the key's kind want, with aliases resolved, and only held names where ``held_only`` says so."""
+        """What the rules of the key's kind want, with aliases resolved, and only held names where ``keep_to_held_names`` says so."""
         if kind.main not in complete:
             return Desired(None, None, ())
         try:
             wanted = kind.desired(seen, complete, self._states.rules, shared)
-            return held_only(with_zone_aliases(wanted, partial(self._targets.types_at_target, seen.key)), seen)
+            return keep_to_held_names(with_zone_aliases(wanted, partial(self._targets.types_at_target, seen.key)), seen)
         except UnknownObjectError:
             return Desired(None, None, ())
         except Exception as error:  # a fault in our rules that one object triggers must not stop other keys (I4)

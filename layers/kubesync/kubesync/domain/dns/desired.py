@@ -78,7 +78,7 @@ class Desired:
     ``<cluster>/<namespace>/<service>/<port>/<PROTOCOL>`` to nodes; it is None while the endpoints are unknown. ``problems`` is sorted,
     without duplicates; it holds at most ten of each code, and a line that counts the rest. ``origins`` says which rules want
     each name. ``counted``: names that count towards the namespace's limit, in the order of the annotations. ``only_held``: of the
-    records, only those at names that the key holds may be published (``held_only``).
+    records, only those at names that the key holds may be published (``cluster.claims.allowed_names`` sees to it).
     """
 
     records: Mapping[RecordKey, RecordSet] | None
@@ -170,7 +170,7 @@ def keeping(
 
     Args:
         names: what it asks for.
-        held: the names that it holds; None: all that it may hold.
+        held: the names that it holds; None: count all that it may come to hold.
         own: its own name by the template. It counts where other namespaces may ask for it: where the template does not hold the namespace.
     """
     if asked.exclude or (rules.opt_in and not asked.include):
@@ -196,33 +196,34 @@ def with_zone_aliases(
         at the target, of the types asked for    published
         -------------------------------------    ---------
         some stand, and are to stay              an alias for each
-        some are to come                         a CNAME until then
-        none                                     a CNAME: reported; at a zone's apex nothing
+        some are to come                         a CNAME until then; at a zone's apex nothing: reported
+        none                                     likewise, and the missing target is reported
 
     Args:
         types_at: given a zone's id, a target and the alias' name, the types that stand there and are to stay, and those that are wanted there.
     """
-    undecided = {key: each for key, each in (want.records or {}).items() if each.alias is not None and each.values}
+    all_records = want.records or {}
+    undecided = {key: both for key, both in all_records.items() if both.alias is not None and both.values}
     if not undecided:
         return want
-    records = {key: each for key, each in (want.records or {}).items() if key not in undecided}
+    records = {key: record_set for key, record_set in all_records.items() if key not in undecided}
     problems = set(want.problems)
-    for key, each in undecided.items():
-        host = each.values[0].rstrip(".")
+    for key, both in undecided.items():
+        host = both.values[0].rstrip(".")
         types = {other.type for other in undecided if other.place == key.place}
         stands, comes = types_at(key.zone_id, host, key.name)
         if stands & types:
             if key.type in stands:
-                records[key] = replace(each, ttl=None, values=())
+                records[key] = replace(both, ttl=None, values=())
             # else: the name has an alias of another type, so it can have no CNAME
             continue
         if not comes & types:
             why = f"kubesync publishes no {' or '.join(sorted(types))} there, which an alias of the zone needs; a CNAME is published"
             problems.add(Problem("NoAliasTarget", host, why))
-        if each.ttl is None:  # so ``_add_aliases`` marks a zone's apex
+        if both.ttl is None:  # so ``_add_aliases`` marks a zone's apex
             problems.add(Problem("CnameAtApex", key.name, "the apex of a zone cannot have a CNAME"))
             continue
-        cname = replace(each, alias=None)
+        cname = replace(both, alias=None)
         if why := why_not_possible("CNAME", cname, private=False):
             problems.add(Problem("RoutingNotPossible", f"{key.name} CNAME", why))
             cname = replace(cname, routing=NOT_POSSIBLE)

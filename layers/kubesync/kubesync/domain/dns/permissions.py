@@ -92,7 +92,7 @@ class Permitted:
     Args:
         refused: names that it must not have.
         counted: the others that count towards the namespace's limit, in the order of the annotations.
-        problems: why, for each refused name; of those that were not looked at, for the first.
+        problems: why, for each refused name; of names that were not looked at, only for the first.
     """
 
     refused: frozenset[str] = frozenset()
@@ -109,7 +109,8 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
     """Decide about the canonical names that a Service asks for, in the order of its annotations.
 
     1. Of very many names, only the first are looked at, and those that it holds. 2. ``refusal`` refuses some. 3. The others are limited by
-    number: those that it holds take the room first, and the limit refuses none of them. The caller sees to the namespace's limit.
+    number: those that it holds take the room first, and the limit refuses none of them. The limit of the namespace is for
+    ``cluster.claims.allowed_names``.
 
     Args:
         rules: None: a cluster without rules. Only that nobody asks for more than ``most_looked_at`` holds there: one object could end sessions.
@@ -126,7 +127,7 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
         problems[unread[0]] = too_many(unread[0], f"only the first {most} names are looked at", OF_SERVICE)
     # An illegal name is never held. It is reported where names are placed in zones (``RecordPlan.zones_for``).
     limited = [n for n in asked if n not in problems and n != own and not why_illegal(n, wildcard=True)]
-    room = per_service - sum(name in held for name in limited)
+    room = per_service - sum(name in held for name in limited)  # for names that it does not hold yet
     for name in limited:
         if name not in held and room <= 0:
             problems[name] = too_many(name, f"the {key.kind} asks for more than {per_service} names", OF_SERVICE)

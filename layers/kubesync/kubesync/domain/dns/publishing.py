@@ -206,7 +206,7 @@ class RecordPlan:
         return {key: self.sets[key] for key in sorted(self.sets)}
 
     def _allowed_zones(self, zones: tuple[Zone, ...], name: str, address: Address) -> Sequence[Zone]:
-        """The zones, of these, in which a name may lead to an address. Reports an address that is not allowed in all.
+        """The zones, of these, in which a name may lead to an address. Reports an address that is not simply allowed in all.
 
         the address                          allowed in
         -----------                          ----------
@@ -242,6 +242,7 @@ class RecordPlan:
                 self._add_set(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, routing=self.asked.routing))
 
     def _add_cname(self, zones: Iterable[Zone], name: str, host: str) -> None:
+        """Add a CNAME in each of the zones. Reports a zone of which the name is the apex: it can have none there."""
         for zone in zones:
             if name == zone.name:
                 self.problems.add(Problem("CnameAtApex", name, "the apex of a zone cannot have a CNAME"))
@@ -270,7 +271,7 @@ class RecordPlan:
     def _add_set(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
         """Add a set to the plan.
 
-        One that Route 53 would refuse for its policy is reported, and added with ``NOT_POSSIBLE``. It is never sent like that: ``held_only``
+        One that Route 53 would refuse for its policy is reported, and added with ``NOT_POSSIBLE``. It is never sent like that: ``keep_to_held_names``
         (``cluster.claims.allowed_names``) gives it the policy of the set that the key holds there, or leaves it out. So what stands stays.
         """
         if why := why_not_possible(record_type, record_set, private=zone.private):

@@ -162,7 +162,7 @@ class Multivalue(_Policy):
 
 @dataclass(frozen=True, slots=True)
 class NotPossible(_Policy):
-    """What is asked for is not possible. What the object holds stays as it is (``held_only``): nothing of this policy is stored or sent."""
+    """What is asked for is not possible. What the object holds stays as it is (``keep_to_held_names``): nothing of this policy is stored or sent."""
 
     kind = "not possible"
 
