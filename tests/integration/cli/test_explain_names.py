@@ -11,6 +11,7 @@ from harness.fakes.route53 import wire_change
 PAY = {"external-dns.alpha.kubernetes.io/hostname": "pay.prod.example.com"}
 EVIL = {"external-dns.alpha.kubernetes.io/hostname": "www.example.com"}
 PENDING = {"external-dns.alpha.kubernetes.io/hostname": "pending.prod.example.com"}
+PARTLY = {"external-dns.alpha.kubernetes.io/hostname": "partly.prod.example.com,foo.example.com"}
 META = {
     "external-dns.alpha.kubernetes.io/hostname": "meta.prod.example.com",
     "external-dns.alpha.kubernetes.io/target": "169.254.169.254",
@@ -36,6 +37,7 @@ def stack() -> Iterator[CliStack]:
         cluster.expose("shop", "evil", {"ports": [{"port": 80}]}, annotations=EVIL)
         cluster.expose("shop", "drifted", {"ports": [{"port": 80}]})
         cluster.expose("shop", "pending", {"type": "LoadBalancer", "ports": [{"port": 80}]}, annotations=PENDING)
+        cluster.expose("shop", "partly", {"type": "LoadBalancer", "ports": [{"port": 80}]}, annotations=PARTLY)
         cluster.expose("shop", "meta", {"ports": [{"port": 80}]}, annotations=META)
         change_by_hand(made, "mail.example.com", "192.0.2.99")
         assert made.add_cluster("prod").status == 0
@@ -95,6 +97,7 @@ def test_foreign_record_set_is_said_to_be_nobodys_here(stack: CliStack) -> None:
             "meta.prod.example.com",
             "prod/shop/meta wants the name: AddressNotAllowed 169.254.169.254: link-local: left out",
         ),
+        ("partly.prod.example.com", "prod/shop/partly wants the name: the load balancer is pending: it has no address"),
         ("first", "a Service is asked for by its key: prod/shop/first"),
         ("nosuch", "a Service is asked for by its key: cluster/namespace/name"),
         ("new.prod.example.com", "cluster prod reads no Ingress: its sources are service"),
@@ -121,9 +124,7 @@ def test_address_leads_to_its_service_its_names_and_its_upstreams(stack: CliStac
         "pay.prod.example.com",
     ]
     assert [node["upstream"] for node in of_pod["upstreams"]] == ["prod/shop/first/80/TCP"]
-    assert of_pod["why"] == [
-        "no record set has the address: `kubesync explain prod/shop/first` says what that object publishes"
-    ]
+    assert of_pod["why"] == ["no record set has the address: `kubesync explain prod/shop/first` says more"]
     assert (unknown.status, "no Service, pod or record set that kubesync knows has the address" in unknown.out) == (
         1,
         True,
@@ -135,6 +136,15 @@ def test_explanation_of_a_name_fits_the_screen(stack: CliStack, columns: str) ->
     for asked in ("pay.prod.example.com", "www.example.com", "10.68.0.31"):
         ran = stack.call("explain", asked, COLUMNS=columns)
         assert not columns or max(map(len, ran.out.splitlines())) <= int(columns)
+
+
+def test_address_of_a_static_node_leads_to_its_named_upstream(stack: CliStack) -> None:
+    assert stack.call("upstream", "add", "edge", "--static", "192.0.2.44:80").status == 0
+    stack.session()
+    ran = stack.call("explain", "192.0.2.44", "-o", "json")
+
+    assert ran.json["why"] == ["no record set has the address: `kubesync upstream show edge` says more"]
+    assert stack.call("upstream", "show", "edge").status == 0
 
 
 def test_live_says_what_the_zone_holds_now(stack: CliStack) -> None:

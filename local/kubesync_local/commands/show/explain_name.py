@@ -103,7 +103,7 @@ def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> di
     elif not rows:
         listeners = ListenerReadings(work.store)
         if not why and wanting:
-            why += [_why_nothing(state, config, work) for state, config in wanting[:_ALIKE]]
+            why += [_why_nothing(name, state, config, work) for state, config in wanting[:_ALIKE]]
         else:
             why = why or [_NOBODY_ASKS]
             why += why_nobody(name, configs, lambda cluster: bool(listeners.checkpoints(cluster)), known)
@@ -139,11 +139,15 @@ def _wanted_at(
     return rows, known, why, ours, wanting
 
 
-def _why_nothing(state: KeyState, config: ClusterConfig, work: Workplace) -> str:
-    """Why an object that wants a name has nothing there, as its own explanation says it."""
+def _why_nothing(name: str, state: KeyState, config: ClusterConfig, work: Workplace) -> str:
+    """Why an object that wants a name has nothing there, as its own explanation says it. What is about other names counts last."""
     found = document(gather(state, config, work))
-    reasons = [f"{each['code']} {each['subject']}: {each['message']}" for each in found["problems"]]
-    reasons += found["remarks"]
+    others = wanted_names(state, config) - {name}
+    about: dict[bool, list[str]] = {True: [], False: []}
+    for each in found["problems"]:
+        elsewhere = not others.isdisjoint(each["subject"].split())
+        about[elsewhere].append(f"{each['code']} {each['subject']}: {each['message']}")
+    reasons = [*about[False], *found["remarks"], *about[True]]
     why = reasons[0] if reasons else "nothing is published there"
     return f"{state.key} wants the name: {why}; `kubesync explain {state.key}` says more"
 
@@ -211,9 +215,10 @@ def _of_address(address: str, configs: Sequence[ClusterConfig], work: Workplace)
     ]
     why = []
     if not rows:
-        wants = [each["service"] for each in objects] + sorted({_service_of(node["upstream"]) for node in nodes})
+        wants = [f"explain {each['service']}" for each in objects]
+        wants += sorted({_command_for(node["upstream"]) for node in nodes})
         why.append(
-            f"no record set has the address: `kubesync explain {wants[0]}` says what that object publishes"
+            f"no record set has the address: `kubesync {wants[0]}` says more"
             if wants
             else "no Service, pod or record set that kubesync knows has the address"
         )
@@ -221,8 +226,10 @@ def _of_address(address: str, configs: Sequence[ClusterConfig], work: Workplace)
     return {"address": address, "exists": found, "objects": objects, "services": rows, "upstreams": nodes, "why": why}
 
 
-def _service_of(upstream: str) -> str:
-    return "/".join(upstream.split("/")[:3])
+def _command_for(upstream: str) -> str:
+    """The command that explains an upstream: a named one, or that of a Service."""
+    named, _, name = upstream.partition("/")
+    return f"upstream show {name}" if named == "named" else f"explain {'/'.join(upstream.split('/')[:3])}"
 
 
 def _show(found: Mapping[str, Any]) -> None:
