@@ -15,7 +15,7 @@ def _add_lint(commands: Commands) -> None:
     lint = commands.add_parser(
         "lint",
         help="what kubesync would publish for a manifest, and what is wrong with it; needs no cluster",
-        description="Reads Services, EndpointSlices and Endpoints from manifests, and shows the record sets and upstreams that "
+        description="Reads Services, Ingresses, EndpointSlices and Endpoints from manifests, and shows the record sets and upstreams that "
         "kubesync would make, and every problem with its advice. It writes nothing. With --cluster it reads that cluster's rules from "
         "the tables; with --domain it needs neither AWS nor a cluster. Exit status: 0 no problem, 1 problems, 2 wrong use or "
         "unreadable files.",

@@ -67,6 +67,12 @@ def when(timestamp: object) -> str:
 # --- overview ---
 
 
+def how_many(count: int, of: int) -> str:
+    """How many of a cluster's listeners a text is about, before that text. Nothing before a single one: the row names it."""
+    everybody = "both " if of == 2 else "all "
+    return "" if count == 1 else everybody if count == of else f"{count} "
+
+
 def cluster_rows(seen: Overview, facts: Mapping[str, ClusterFacts], now: float) -> list[dict[str, Any]]:
     """A row for each cluster; those that need somebody first."""
     rows = []
@@ -79,7 +85,7 @@ def cluster_rows(seen: Overview, facts: Mapping[str, ClusterFacts], now: float) 
         rows.append(
             {
                 "config": config,
-                "listeners": [f"both {text}" if count > 1 else text for text, count in words.items()],
+                "listeners": [how_many(count, len(listeners)) + text for text, count in words.items()],
                 "names": [row["listener"] for row in listeners],
                 "level": "broken" if failing else "decide" if held or conflicts else "",
                 "failing": failing,

@@ -50,7 +50,7 @@ def test_i5_deletions_by_inference_stand_beside_their_limit() -> None:
         watched.cluster.compact()
         watched.mend_api()
         watched.schedule(2)
-    said = "3 of at most 6 services went by lists within the last hour; more are held back"
+    said = "3 of at most 6 services went by lists within the last hour; further ones would be held back"
     assert said in watched.status()
     watched.end()
     assert said in watched.status(), "no session runs"

@@ -199,9 +199,7 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
         print_folded(console, Text(f"{text}`{held['release']}` makes {them}", style="yellow"), 4)
     for row in cluster["inferred"]:
         most = f"at most {row['limit']}" if row["limit"] else f"at most {GUARD_SHARE:.0%}"
-        text = (
-            f"  {row['deletions']} of {most} {row['listener']} went by lists within the last hour; more are held back"
-        )
+        text = f"  {row['deletions']} of {most} {row['listener']} went by lists within the last hour; further ones would be held back"
         print_folded(console, Text(text), 4)
     for line, ended in near_ends(cluster["cluster"], cluster["credentials"], now):
         print_folded(console, Text(f"  {line}", style="red" if ended else "yellow"), 4)
