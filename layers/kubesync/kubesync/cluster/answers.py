@@ -25,7 +25,7 @@ from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState, form_
 from kubesync.domain.window import Mode
 from kubesync.log import logger
 
-_PARTS_OF_KEY: Final = 3
+_PARTS_OF_KEY: Final = 3  # an upstream is called ``<cluster>/<namespace>/<service>/<port>/<PROTOCOL>``
 
 
 class ZoneQuestions:
@@ -39,11 +39,14 @@ class ZoneQuestions:
         self._questions: deque[messages.Question] = deque()
 
     def ask(self, question: messages.Question) -> None:
-        """Queue a question. Drops earlier questions of the zone, which has given them up, except about batches that landed."""
+        """Queue a question. Drops earlier questions of the zone, which has given them up, except about batches that landed.
+
+        A zone asks again only after an answer, or after it has waited too long for one.
+        """
         first = next(iter(self._questions), question)
         self._questions = deque([*(each for each in self._questions if isinstance(each, messages.Landed)), question])
         if self._questions[0] is not first:
-            self.lane.put(None)  # work on the one that was given up stops
+            self.lane.put(None)  # the first one was dropped: work on it stops
 
     @property
     def empty(self) -> bool:
@@ -59,6 +62,7 @@ class ZoneQuestions:
         self._questions.popleft()
 
     def _handle(self, question: messages.Question) -> Steps[None]:
+        """Write what follows from a question, then answer it. After an error this is done again, so each case is idempotent."""
         match question:
             case messages.Landed():
                 outcomes = [Outcome(unit, landed=True) for unit in question.units]
@@ -119,6 +123,9 @@ class ZoneQuestions:
 
     def _without_sets_of_other_keys(self, judged: Sequence[tuple[messages.Refusal, Outcome]]) -> Iterator[Outcome]:
         """Outcomes, without conflicts that are none: a set of another key is not foreign. Planned again, the key waits for that one.
+
+        1. ``obstacles``: for each conflict, the sets that may be another key's: those of another form (``form_of``). 2. Who has claimed their names?
+        3. If there is such a key, the outcome is no conflict but "NameTaken".
 
         In a cluster without rules for names, a key waits only if it gives a set another form (ADR 0010).
         """
@@ -253,7 +260,7 @@ def answer_request(
                 recorded = yield from served.reconciler.record(asked.content, mode, flush=True)
                 asked.reply.set_result({r.value: why for r, why in recorded.held.items()})
             case messages.Adopt():
-                see = partial(_with_taken, asked.sets)
+                see = partial(_with_adopted, asked.sets)
                 yield from served.reconciler.transform(asked.sets, see, "recover", Recorded())
                 asked.reply.set_result(None)
             case messages.RemoveOrphans():
@@ -287,16 +294,16 @@ def _remove_orphan(served: ServedKeys, upstream: str, stands: UpstreamState) -> 
     return True
 
 
-def _with_taken(sets: Mapping[ObjectKey, messages.Sets], state: KeyState) -> KeyState | None:
-    """The state with those of these sets as applied that the key still wants so. None: there is none.
+def _with_adopted(sets: Mapping[ObjectKey, messages.Sets], state: KeyState) -> KeyState | None:
+    """Adopt sets: the state of a key with those of ``sets`` as applied that it still wants in exactly this form. None: there is none.
 
-    Ends the conflict of each name where no other set is missing.
+    Ends the conflict of each name at which the key now has all sets that it wants.
     """
-    taken = {key: found for key, found in sets[state.key].items() if state.intended.get(key) == found}
-    if not taken:
+    adopted = {key: found for key, found in sets[state.key].items() if state.intended.get(key) == found}
+    if not adopted:
         return None
-    applied = {**state.applied, **taken}
+    applied = {**state.applied, **adopted}
     missing = {Name.of(key) for key in state.intended if key not in applied}
-    over = {Name.of(key) for key in taken} - missing
+    over = {Name.of(key) for key in adopted} - missing
     conflicts = {name: why for name, why in state.conflicts.items() if name not in over}
     return replace(state, applied=applied, conflicts=conflicts)
