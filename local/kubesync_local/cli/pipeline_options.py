@@ -1,8 +1,12 @@
 """The options of commands for pipelines: before a change is applied, and after."""
 
 import argparse
+from typing import Final
 
 from kubesync_local.cli.parser import Commands, add_output, positive
+from kubesync_local.sources.options import OF_SOURCES, in_words
+
+_READ: Final = in_words([*(source.objects for source in OF_SOURCES.values()), "EndpointSlices", "Endpoints"])
 
 
 def add_pipeline_commands(commands: Commands) -> None:
@@ -15,7 +19,7 @@ def _add_lint(commands: Commands) -> None:
     lint = commands.add_parser(
         "lint",
         help="what kubesync would publish for a manifest, and what is wrong with it; needs no cluster",
-        description="Reads Services, Ingresses, EndpointSlices and Endpoints from manifests, and shows the record sets and upstreams that "
+        description=f"Reads {_READ} from manifests, and shows the record sets and upstreams that "
         "kubesync would make, and every problem with its advice. It writes nothing. With --cluster it reads that cluster's rules from "
         "the tables; with --domain it needs neither AWS nor a cluster. Exit status: 0 no problem, 1 problems, 2 wrong use or "
         "unreadable files.",

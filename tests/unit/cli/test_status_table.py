@@ -98,7 +98,7 @@ def test_deletions_that_are_held_back_are_one_line(capsys: pytest.CaptureFixture
 
 WATCHES = {
     "listener": "services", "checkpoint": 369, "state": "works", "works_since": "2027-01-15T07:58:00.000Z", "failing_since": None,
-    "last_error": None, "last_error_at": None, "last_error_message": None, "ended": "ERR_MAX_RUNTIME",
+    "last_error": None, "last_error_at": None, "last_error_message": None, "ended": "ERR_MAX_RUNTIME", "ended_message": None,
     "ended_at": "2027-01-15T07:57:00.000Z",
 }  # fmt: skip
 FAILS = {
