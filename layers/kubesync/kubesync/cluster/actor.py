@@ -232,7 +232,7 @@ class ClusterActor:
         Takes no command from the queue: the lane also asks when it is due.
         """
         if not self._commands:
-            return self._serving.turns
+            return self._serving.tasks
         command = self._commands[0]
         if isinstance(command, messages.StopListening):
             # A stop stays in the queue until it is done: `step` drops it, and what it did not record, once its time is over.

@@ -281,7 +281,7 @@ def _remove_orphan(served: ServedKeys, upstream: str, stands: UpstreamState) -> 
     token, now = writer.token(), served.ports.scheduler.epoch_seconds()
     entry = Entry(f"upstream {upstream}", f"version {stands.version}", None, "resync", str(key))
     actions = [
-        *tables.upstreams.put(upstream, stands, None, now)[1],
+        *tables.upstreams.put(upstream, stands, None, now)[1],  # without nodes: marks it as deleted
         *tables.named.marks(upstream, stands.version + 1),
         tables.audit.changes(key.cluster, [entry], writer.epoch, now, token),
     ]
@@ -290,7 +290,7 @@ def _remove_orphan(served: ServedKeys, upstream: str, stands: UpstreamState) -> 
     except StaleStateError:
         return False
     finally:
-        tables.named.written(actions)
+        tables.named.wake_composer(actions)
     return True
 
 

@@ -301,7 +301,8 @@ class Listeners:
         self._running = [listener for listener, _ in filter(None, made)]
         for listener, resume in filter(None, made):
             listener.start(resume, deadline_monotonic)
-        self._host.publish()  # they may have to be stopped at once
+        self._host.publish()  # the session's thread finds in these figures which listeners it has to stop
+        # The newest error.
         return next((error.message for error in reversed(self._unreachable.values())), "")
 
     def _listener(

@@ -69,8 +69,11 @@ class Serving:
         self.removal: Removal | None = None
 
     @property
-    def turns(self) -> Sequence[Task]:
-        """Tasks that take turns: so a window does not wait for names that change hands or readers of shared objects, and these not for it."""
+    def tasks(self) -> Sequence[Task]:
+        """The tasks of the work lane, which does them in turn: a long window holds up neither names that change hands nor readers.
+
+        While the cluster is removed, only the removal. Without a run that works nothing is planned: no view is complete.
+        """
         if self.removal is not None:
             return (self.removal,)
         return () if self.run is None or self.run.failed else (self.keys.promoted, self.keys.readers, self.run)

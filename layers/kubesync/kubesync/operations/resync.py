@@ -202,7 +202,8 @@ class Resync:
             if not here:
                 return
             actual = self._walk(zone_id)
-            if walks_left == _WALKS - 1 and not self._request.cluster:
+            first_walk = walks_left == _WALKS - 1
+            if first_walk and not self._request.cluster:
                 self._find_forgotten(actual, here)
             inflight = self._master.parts.inflight.read(zone_id) if self._progress.zones_held else None
             unsettled = as_the_last_batch_left(inflight, actual)
@@ -214,9 +215,13 @@ class Resync:
         self._each(finish, names)
 
     def _find_forgotten(self, actual: Mapping[RecordKey, RecordSet], clusters: Sequence[ClusterResync]) -> None:
-        """Look for sets that kubesync has lost track of, among those that no cluster knew before the walk. The first cluster's report shows them.
+        """Report sets that a key owns by its claim, but that its state does not know (``lost_sets``): its item was deleted or restored.
 
-        Their owners may be keys of any cluster of this shard, also of one that is not registered any more.
+        Done in a resync of all clusters, after the first walk of a zone: ``known_names`` is empty later. The owner may be a key of any cluster
+        of this shard, also of one that is not registered any more. So no cluster is the right one to report it: the first one does.
+
+        Args:
+            actual: all sets of the zone, also those of other people.
         """
         known = set[Name]().union(*(cluster.known_names() for cluster in clusters))
         others = ClusterTable(self._master.parts.store).read().keys() - self._master.configs.keys()

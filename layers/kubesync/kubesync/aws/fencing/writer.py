@@ -3,7 +3,7 @@
 A *fence* is an item with the epoch of the master that may write (``tables.control.fences``). A *witness* is an item that a transaction writes
 and that shows later that it landed, although its answer was lost (``_witness_key``).
 
-Transactions that check the same fence would collide in DynamoDB, so they take turns (``Turns``): a transaction takes all its places
+Transactions that check the same fence would collide in DynamoDB, so they queue for it (``FenceQueues``): a transaction takes all its places
 together, or none, first come first served.
 
 Each place has a queue. Work enters all its queues in one step, and runs when it is the first in all of them. The work that asked first
@@ -64,7 +64,7 @@ class FencedWriter:
         self._store = store
         self._scheduler = scheduler
         self._shard = shard
-        self._turns = Turns(scheduler)
+        self._queues = FenceQueues(scheduler)
         self.until_monotonic = math.inf
         self.sent = 0
         self.repeated = 0
@@ -112,7 +112,7 @@ class FencedWriter:
         limit = min(self.until_monotonic, until_monotonic)
         for failures in count(1):
             try:
-                with self._turn(checks, until_monotonic):
+                with self._in_turn(checks, until_monotonic):
                     self.check()
                     self._store.transact(fenced, token)
             except TransactionRefusedError as refused:
@@ -148,12 +148,12 @@ class FencedWriter:
         """
         check = fence_check(cluster, self.epoch)
         try:
-            with self._turn([check]):
+            with self._in_turn([check]):
                 self._store.transact([check, *actions], token)
         except TransactionRefusedError as refused:
             raise NotMasterError("another master has fenced this one out") from refused
 
-    def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> AbstractContextManager[None]:
+    def _in_turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> AbstractContextManager[None]:
         """Return a context in which no other transaction of this process checks these fences.
 
         Entering it waits for a turn, and raises StoreBusyError once the session has to end.
@@ -164,7 +164,7 @@ class FencedWriter:
             if self._scheduler.monotonic() > min(self.until_monotonic, until_monotonic):
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
 
-        return self._turns.at((check.key for check in checks), give_up)
+        return self._queues.at((check.key for check in checks), give_up)
 
     def _has_landed(self, witness: Key | None, token: str) -> bool | None:
         """Whether the transaction landed, read from its witness. False also without a witness. None: DynamoDB cannot be read; the caller repeats."""
@@ -188,9 +188,9 @@ def _witness_key(actions: Sequence[Action], token: str) -> Key | None:
     return None
 
 
-class _Turn:
-    """A turn of one piece of work. ``behind``: in how many queues others are before it. ``ready``: set once there are none; None: there were none
-    from the beginning."""
+class _Waiting:
+    """One piece of work in its queues. ``behind``: in how many queues others are before it. ``ready``: set once there are none; None: there
+    were none from the beginning."""
 
     __slots__ = ("behind", "ready")
 
@@ -199,50 +199,50 @@ class _Turn:
         self.ready: Event | None = None
 
 
-class Turns:
-    """Lets work at the same place go one after another, first come first served: one queue for each place."""
+class FenceQueues:
+    """Lets work at the same place go one after another, first come first served: one queue for each place (the key of a fence)."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._lock = scheduler.lock()
-        # By place. The first one of a queue has its turn there. No queue is empty.
-        self._queues: dict[object, deque[_Turn]] = {}
+        # By place. It is the turn of the first one of each queue. No queue is empty.
+        self._queues: dict[object, deque[_Waiting]] = {}
 
     @contextmanager
     def at(self, places: Iterable[object], give_up: Callable[[], None]) -> Iterator[None]:
-        """Wait for a turn at all of these places, and keep others out for the length of the context.
+        """Wait until it is the first at all of these places, and keep others out for the length of the context.
 
         Args:
             give_up: called every second while waiting. What it raises ends the wait: those before may hang.
         """
         places = tuple(dict.fromkeys(places))
-        turn = self._join_queues(places)
+        waiting = self._join_queues(places)
         try:
-            while turn.ready is not None and not turn.ready.wait(_CHECK_SECONDS):
+            while waiting.ready is not None and not waiting.ready.wait(_CHECK_SECONDS):
                 give_up()
             yield
         finally:
-            self._end_turn(turn, places)
+            self._leave_queues(waiting, places)
 
-    def _join_queues(self, places: tuple[object, ...]) -> _Turn:
-        """Join the queues of all these places at once, so that two turns never wait for each other."""
-        turn = _Turn()
+    def _join_queues(self, places: tuple[object, ...]) -> _Waiting:
+        """Join the queues of all these places at once, so that two never wait for each other."""
+        waiting = _Waiting()
         with self._lock:
             for place in places:
                 queue = self._queues.setdefault(place, deque())
-                turn.behind += bool(queue)
-                queue.append(turn)
-            if turn.behind:
-                turn.ready = self._scheduler.event()
-        return turn
+                waiting.behind += bool(queue)
+                queue.append(waiting)
+            if waiting.behind:
+                waiting.ready = self._scheduler.event()
+        return waiting
 
-    def _end_turn(self, turn: _Turn, places: tuple[object, ...]) -> None:
-        """Leave the queues, and wake those who are first everywhere now. Also for a turn that gave up before it was first."""
+    def _leave_queues(self, waiting: _Waiting, places: tuple[object, ...]) -> None:
+        """Leave the queues, and wake those who are first everywhere now. Also for one that gave up before it was first."""
         with self._lock:
             for place in places:
                 queue = self._queues[place]
-                if queue[0] is not turn:  # it gave up
-                    queue.remove(turn)
+                if queue[0] is not waiting:  # it gave up
+                    queue.remove(waiting)
                     continue
                 queue.popleft()
                 if not queue:

@@ -29,8 +29,8 @@ _CNAMES_ONLY: Final = (
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A name at which a key changes the form of its sets, and others have sets. ``place``: its zone id and the name. ``wants``: what all have to
-    want, in words. ``waits``: claims whose sets have to change their form, or to go, in the same batch. ``others``: owners of these who do not
-    want that, as far as is known."""
+    want, in words. ``waits``: claims whose sets have to change their form, or to go, in the same batch. ``others``: owners of such claims that
+    want another form, as far as this session knows."""
 
     place: tuple[str, str]
     wants: str
@@ -53,28 +53,43 @@ def turns_of(book: ClaimBook, seen: KeyState, wanted: Mapping[RecordKey, RecordS
     forms = {name.place: form for name, form in turned(seen.applied, wanted).items()}
     for place, form in sorted(forms.items()):
         owners = {each: owner for each, owner in book.owners_at(Name(*place)).items() if owner != seen.key}
-        clusters = {owner.cluster for owner in owners.values()}
         names = {name: policy for name, policy in policies.items() if name.place == place}
-        # Whether the policy stays, so that sets become CNAMEs or cease to be.
+        # The policy stays: sets become CNAMEs, or are CNAMEs no more.
         only_type = {each.routing.kind for key, each in seen.applied.items() if key.place == place} == {*names.values()}
-        apart = bool(owners) and (place in begun or only_type or clusters != {seen.key.cluster})
-        # Whether nothing but their form is in the way.
-        free = all(waits_for(each, policy, seen.key, owners, agreed=True) == each for each, policy in names.items())
-        if not (apart and free and clusters <= book.writable_clusters):
+        clusters = {owner.cluster for owner in owners.values()}
+        if not owners:
             continue
-        # The claims of others whose sets do not want the new form yet, or have another one in Route 53.
-        of_sets = {each: book.known(owner) for each, owner in owners.items() if each.identifier}
-        waits = {
-            each
-            for each, state in of_sets.items()
-            if _forms(state.intended, each) != {form} or not _forms(state.applied, each) <= {form}
-        }
-        others = {of_sets[each].key for each in waits if _forms(of_sets[each].intended, each) != {form}}
-        wants = f"{names[min(names)]} too: all sets of a name have one policy"
+        if not (place in begun or only_type or clusters != {seen.key.cluster}):
+            continue
+        if not clusters <= book.writable_clusters:
+            continue
+        # With the form agreed, a claim that waits for another one has something else in its way.
+        if any(waits_for(each, policy, seen.key, owners, agreed=True) != each for each, policy in names.items()):
+            continue
+        waits, others = _not_turned_yet(book, owners, form)
+        policy = names[min(names)]  # all names of a place have one
+        wants = f"{policy} too: all sets of a name have one policy"
         if only_type:
             wants = f"{'a CNAME' if form.cname else 'no CNAME'} too: {_CNAMES_ONLY}"
-        found.append(Turn(place, wants, frozenset(waits), tuple(sorted(others))))
+        found.append(Turn(place, wants, waits, others))
     return found
+
+
+def _not_turned_yet(
+    book: ClaimBook, owners: Mapping[Name, ObjectKey], form: Form
+) -> tuple[frozenset[Name], tuple[ObjectKey, ...]]:
+    """The claims of others whose sets do not want this form yet, or have another one in Route 53; and the owners who do not want it yet."""
+    waits, others = set[Name](), set[ObjectKey]()
+    for each, owner in owners.items():
+        if not each.identifier:
+            continue
+        state = book.known(owner)
+        if _forms(state.intended, each) != {form}:
+            others.add(owner)
+            waits.add(each)
+        elif not _forms(state.applied, each) <= {form}:
+            waits.add(each)
+    return frozenset(waits), tuple(sorted(others))
 
 
 def types_in_the_way(

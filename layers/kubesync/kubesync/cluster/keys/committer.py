@@ -383,7 +383,7 @@ class Committer:
             until = self.clock.monotonic() + _WRITE_SECONDS
             self._fenced_writer.run(chunk.clusters, actions, chunk.token, until_monotonic=until)
         finally:  # also if it is not known whether the transaction landed
-            self.states.tables.named.written(actions)
+            self.states.tables.named.wake_composer(actions)
         self.states.counts.written(chunk.counts, chunk.states)
         for state in chunk.states:
             self.states.remember(state)

@@ -389,12 +389,15 @@ class Planner:
         return after, pieces
 
     def _offer_freed_types(self, before: KeyState, after: KeyState, pieces: list[Piece]) -> KeyState:
-        """Offer types that the key no longer wants to its neighbours (``PublishedSets``). Adds marks to ``pieces``. Returns the key with the sets
-        that others will replace (``KeyState.passing``)."""
+        """Offer the key's neighbours the types of sets that it no longer wants at their names: those who want them are planned again (``pieces``).
+
+        Returns the key with ``passing``: sets that stay until a neighbour's set can replace them in the same batch. Nothing passes where
+        nothing is deleted (a paused cluster, a policy without deletions), and only sets that exist and are not wanted."""
         config = self._states.config
         if config.paused or config.policy is not Policy.SYNC:
             return replace(after, passing=frozenset())
         replaced, marks = self._published.offer_freed_types(self._book, before, after, self._records_of)
+        # A transaction may write an item once: the key's own pieces may have a mark.
         written = {action.key for piece in pieces for action in piece.actions} if marks else set()
         pieces += [Piece((mark,)) for mark in marks if mark.key not in written]
         return replace(after, passing=(after.passing | replaced) & (after.applied.keys() - after.intended.keys()))

@@ -178,7 +178,7 @@ class NamedReferrals:
             return ()
         return (NamedUpstreamTable.mark(self._shard, upstream, version),)
 
-    def written(self, actions: Iterable[Action]) -> None:
+    def wake_composer(self, actions: Iterable[Action]) -> None:
         """Wake the composer, if these actions have marks for it. Called after their transaction, also if nobody knows whether it was written."""
         if any(map(is_mark, actions)):
             self.on_note()
