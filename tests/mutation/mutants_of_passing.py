@@ -87,6 +87,17 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         caught_by=(_HEIRS + "test_i1_heir_waits_for_an_owner_whose_cluster_takes_longer_to_be_taken_up",),
     ),
     Mutant(
+        name="place-is-given-up-without-its-claim",
+        without="a place in a queue is given up although the claim was given to its key meanwhile",
+        invariants="I1",
+        file="cluster/claims/claim_book.py",
+        old="        if claim is None:\n            self._waiters.change(name, {}, places)\n",
+        new="        if claim is None or not places:\n            self._waiters.change(name, {}, places)\n",
+        caught_by=(
+            "unit/cluster/test_given_up_places.py::test_i1_place_that_is_gone_when_it_is_given_up_is_not_given_up",
+        ),
+    ),
+    Mutant(
         name="heir-waits-for-turns-that-never-come",
         without="who was given a name waits in silence for sets there that cannot turn",
         invariants="I10",

@@ -57,7 +57,7 @@ class UnwantedSets:
         }
         for report in reports:
             view = views.get(report["cluster"])
-            if view is None or zone not in view.rules.zones:
+            if view is None or zone.id not in {each.id for each in view.rules.zones}:
                 continue
             below = {key for key in nobodys if f".{key.name}".endswith(f".{view.rules.domain}")}
             if below:  # else the tables need not be read

@@ -8,7 +8,7 @@ import yaml
 from harness.cli_stack import CliStack, a_cli_stack
 from harness.wire.template import ROOT
 
-TITLE: Final = "## One Service, and what becomes of it\n"
+TITLE: Final = "## One Service\n"
 RECORDS: Final = [
     ("_http._tcp.web.shop.svc.prod.example.com", "SRV", "30", "0 100 80 web.shop.svc.prod.example.com."),
     ("shop.example.com", "A", "30", "203.0.113.10"),

@@ -271,7 +271,7 @@ class ZoneQueue:
                 busy.update(intents)
             ready_keys += len(busy)
             busy.update(to_ask)
-            self._put_to_sleep(key for key in keys if key not in busy)
+            self._put_to_sleep((key for key in keys if key not in busy), now)
             listed += len(busy & gives_way)
             if self._fill_a_batch(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_INTENTS:
                 break
@@ -283,9 +283,12 @@ class ZoneQueue:
             return Due(unknown=unknown[: MOST_INTENTS - ready_keys])
         return self._batch_of(units) if units else self._due_of_full_zone()
 
-    def _put_to_sleep(self, keys: Iterable[ObjectKey]) -> None:
-        """Put keys to sleep of which nothing can be sent now, without those that wait for room: they are not awake (``FullZone``)."""
-        now = self._ports.scheduler.epoch_seconds()
+    def _put_to_sleep(self, keys: Iterable[ObjectKey], now: float) -> None:
+        """Put keys to sleep of which nothing can be sent now, without those that wait for room: they are not awake (``FullZone``).
+
+        Args:
+            now: when it was decided what can be sent. A unit whose wait ended since is not forgotten.
+        """
         for known in (self.keys[key] for key in keys if not self.keys[key].for_room):
             heir_by = self.passing.waits_until(known)
             known.sleep(now, self.checks.due_at(known), heir_by)

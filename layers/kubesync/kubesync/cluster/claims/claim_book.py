@@ -370,19 +370,32 @@ class ClaimBook:
         line = (self._waiters.by_place(name) if claim.waiting else {}) | coming
         return {place: each for place, each in line.items() if (name, each) not in self._commit.going}
 
-    def let_go(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
-        """Let go of what the key has of a claim: the claim, types that it shares, or its place in the queue. Also returns clusters, besides the
-        key's own, whose fence is checked."""
+    def give_up(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
+        """Leave the queue of a claim. Lets the claim go if the key was given it meanwhile. Also returns clusters besides the key's own.
+
+        Always writes the claim as well, on condition that nobody has changed it: the queue is read after the claim, and in between another
+        cluster may have given it to this key. Then the transaction is refused, and the claim is read again.
+        """
         claim = self._claims.get(name)
         if claim is not None and claim.owner == key:
             return self._let_owned_go(claim)
-        if claim is not None and key in claim.holders:
-            return self.share(name, key, frozenset()), frozenset()
         places = self._waiters.places_of(name, key)
-        if claim is not None and places:
-            return self._change(claim, claim.changed(waiting=claim.waiting - len(places)), leaves=places), frozenset()
-        self._waiters.change(name, {}, places)
-        return self._table.change(None, None, leaves=places), frozenset()
+        if claim is None:
+            self._waiters.change(name, {}, places)
+            return self._table.change(None, None, leaves=places), frozenset()
+        return self._change(claim, claim.changed(waiting=claim.waiting - 1), leaves=places), frozenset()
+
+    def let_go(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
+        """Let a claim go, or the types that the key shares of it. A place in its queue stays: the key may wait again by now (``give_up``).
+
+        Also returns clusters, besides the key's own, whose fence is checked.
+        """
+        claim = self._claims.get(name)
+        if claim is None:
+            return [], frozenset()
+        if claim.owner != key:
+            return self.share(name, key, frozenset()), frozenset()
+        return self._let_owned_go(claim)
 
     def _let_owned_go(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
         """Let go of a claim for its owner, and give it to the next key. As ``let_go`` returns.

@@ -370,7 +370,7 @@ class Planner:
                 pieces.append(Piece(actions, name=name))
         made = created_at(seen)
         given_up = seen.waits - assignment.waits - assignment.gained
-        pieces += [Piece(*book.let_go(name, key), name) for name in sorted(given_up)]
+        pieces += [Piece(*book.give_up(name, key), name) for name in sorted(given_up)]
         for name in sorted(assignment.waits):
             if name not in seen.waits:
                 pieces.append(Piece(book.wait(name, key, made), name=name))
