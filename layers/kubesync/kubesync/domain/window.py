@@ -66,10 +66,14 @@ class WindowContent:
 class Turns:
     """The order in which the keys of a long window are recorded: their namespaces take turns.
 
-    The lowest rank is recorded first. A key's rank is one more than that of the previous key of its namespace, and at least the rank that is
-    recorded now. So a namespace's only change comes after at most one change of each other namespace. A key that asks for a name comes after
-    all that asked for it before: who gets a name does not depend on turns. A key that begins to ask for another name while it waits goes
-    behind these.
+    The lowest rank is recorded first; of one rank, the key that was added first. The rank of a new key is the highest of these:
+
+        - the lowest rank that waits now (0: none waits)
+        - one more than the last turn of its namespace, if namespaces take turns
+        - the rank of the last key that asks for one of its names: who gets a name does not depend on turns. Its namespace loses no turn by it
+
+    So a namespace's only change comes after at most one change of each other namespace. A key that asks for another name while it waits goes
+    behind those that ask for it.
 
     ``keys``: in this order. ``recorded``: how many of them are.
     """
@@ -78,7 +82,7 @@ class Turns:
         self.keys: list[ObjectKey] = []
         self.recorded = 0
         self._ranks: list[int] = []  # of each of ``keys``
-        # By name, and by "<namespace>/": the highest rank of the keys that ask for it, or are in it.
+        # By name: the highest rank of the keys that ask for it. By "<namespace>/": the last turn of the namespace.
         self._last: dict[str, int] = {}
         self._asked: dict[ObjectKey, AbstractSet[str]] = {}  # by key: ``names`` of ``add``, as they were given last
         self._since: dict[ObjectKey, float] = {}
@@ -103,11 +107,11 @@ class Turns:
             behind = max((self._last.get(name, -1) for name in new), default=-1)
             if rank is None:
                 rank, self._since[key], namespace = now, since, f"{key.namespace}/"
-                if fair and key.namespace:  # what plans of many keys read has none: it is recorded before them
+                if fair and key.namespace:  # a bucket of shared objects is in no namespace, and goes first
                     rank = self._last[namespace] = max(now, self._last.get(namespace, -1) + 1)
                 ranks[key] = max(rank, behind)
             elif behind >= rank:
-                del ranks[key]  # to the end: of keys of one rank, it is the last
+                del ranks[key]  # inserted anew, it is the last of its rank: ``sorted`` keeps the order of insertion
                 ranks[key] = behind
             # else: it keeps its rank.
             self._asked[key] = asked

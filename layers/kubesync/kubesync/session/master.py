@@ -264,10 +264,10 @@ class Master:
         unsettled = self._unsettled()
         clean = self.named.join() and clean
         self.served.end()
-        # 4. Is the end clean?
-        clean = clean and (
-            self._taken_over.clean or not self._taken_over.zones_held
-        )  # zones without an actor need no settling
+        # 4. Is the end clean? Zones with an actor are in ``unsettled`` if they are not. All others need no settling if the last master ended
+        # cleanly, or if ``release_zones`` has started an actor for each zone with an inflight item.
+        others_are_settled = self._taken_over.clean or not self._taken_over.zones_held
+        clean = clean and others_are_settled
         clean = self.resyncs.join(drain_until - self.parts.scheduler.monotonic()) and clean
         if not clean or unsettled:
             self._keeper.give_up_writing()  # a thread that hangs sends nothing later

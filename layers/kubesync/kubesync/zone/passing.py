@@ -101,6 +101,7 @@ class Passing:
         """
         if unit.name not in self._keys[unit.key].heir_to:
             return
+        # Another refusal must not prolong their wait: the time only ever becomes sooner.
         until = math.inf if too_large else self._now() + _HEIR_SECONDS
         if too_large or any(at > until for at in self._leavers.get(unit.name, {}).values()):
             self._set_wait_of_leavers((unit.name,), until)

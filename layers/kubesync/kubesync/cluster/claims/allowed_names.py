@@ -232,9 +232,10 @@ class NamespaceLimit:
 
 
 def namespaces_apart(rules: DnsRules) -> bool:
-    """Whether no namespace can ask for names that the template gives to another namespace.
+    """Whether namespaces can take turns (ADR 0051): no namespace can ask for names that the template gives to another one.
 
-    If so, namespaces can take turns. Otherwise the age of keys alone decides which key is planned first.
+    So the template names the namespace, and there are rules of names, which refuse such a name to others (``NameReserved``). Otherwise the
+    age of keys alone decides which key is planned first: also without a template (``none``), where all names come from annotations.
     """
     return rules.names is not None and "{namespace}" in rules.template
 

@@ -137,20 +137,27 @@ class ClaimBook:
         return needed
 
     def agreed_form(self, name: Name) -> Form | None:
-        """The form that all holders of claims at a name turn to together, in one batch (ADR 0072). None: they do not agree.
+        """The one form that all owners of claims at a name want there in this commit: their sets can turn in one batch (ADR 0072).
 
-        They do not agree if one of them is not planned in this commit, wants no set there, is in conflict there, wants a claim of another key,
-        or wants another form; or if two of them want one seat.
+        Where all agree, a set that stands there keeps nobody out, because it turns too. Keys that only share a claim are not asked.
+
+        None if                                                   because
+        -------                                                   -------
+        an owner is not planned in this commit                    nobody knows here what it wants
+        an owner wants no set there, or is in conflict there      it brings no set to the batch
+        an owner wants a claim that another key owns              it has to wait for that claim first
+        two owners want one seat, or owners want several forms    their sets would exclude each other
+        they want simple sets                                     simple sets have one claim, so only one key can get it
         """
         simple, forms, seats = _simple(name), set[Form](), list[Name]()
-        for holder in {*self.owners_at(name).values()}:
-            seen, records = self.wants.get(holder, (None, None))
+        for owner in {*self.owners_at(name).values()}:
+            seen, records = self.wants.get(owner, (None, None))
             here = {k: each for k, each in (records or {}).items() if k.place == simple.place}
             if seen is None or not here or any(_simple(each) == simple for each in seen.conflicts):
                 return None
             forms |= {form_of(key, each) for key, each in here.items()}
-            seats += [each for each in names_of(here) if each.seat and self.owner(each) in (None, holder)]
-            if any(self.owner(each) not in (None, holder) for each in names_of(here)):
+            seats += [each for each in names_of(here) if each.seat and self.owner(each) in (None, owner)]
+            if any(self.owner(each) not in (None, owner) for each in names_of(here)):
                 return None
         agreed = next(iter(forms)) if len(forms) == 1 and len(seats) == len(set(seats)) else None
         return None if agreed is None or agreed.policy == Simple.kind else agreed

@@ -101,7 +101,7 @@ def types_in_the_way(
 ) -> dict[Name, Name]:
     """Wanted claims that no policy keeps from the key, but where a CNAME would meet another type. The planner adds these to ``needed``.
 
-    Not where the key turns (``turns``), nor where all holders turn to one form in this commit (``ClaimBook.agreed_form``): there the sets
+    Not where the key turns (``turns``), nor where all owners turn to one form in this commit (``ClaimBook.agreed_form``): there the sets
     change in one batch.
 
     Args:
@@ -154,10 +154,10 @@ def plan_together(book: ClaimBook, before: KeyState, seen: KeyState, needed: Map
         names = [name for name in names if needed[name] not in seen.waits]
     marks: list[Action] = []
     for name in {name.place: name for name in names}.values():
-        holders = {*book.owners_at(name).values()}
-        others = sorted(holders - {seen.key})
+        owners = {*book.owners_at(name).values()}
+        others = sorted(owners - {seen.key})
         apart = not book.wants.keys() >= {*others}  # this commit does not plan all of them already
-        here = seen.key in holders and all(each.cluster == seen.key.cluster for each in others)
+        here = seen.key in owners and all(each.cluster == seen.key.cluster for each in others)
         if here and apart and all(any(w.place == name.place for w in book.known(each).waits) for each in others):
             marks += [book.plan_next(each, name) for each in (seen.key, *others)]
     return marks

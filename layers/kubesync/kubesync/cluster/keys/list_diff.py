@@ -287,9 +287,16 @@ class ListMerge:
     # --- whose cluster is this (I5) ---
 
     def _identify(self, services: Snapshot | None, probed: str | None) -> str | None:
-        """Find the uid of Service default/kubernetes, and remember it unless another one is remembered. A forced resync remembers any.
+        """Find out which cluster answers: the uid of its Service default/kubernetes, for ``_same_cluster``.
 
-        Returns an empty text if a list that should show the Service does not, and None if the uid cannot be known.
+            the window                                              returns
+            ----------                                              -------
+            its list of Services shows the Service                  its uid
+            that list should show it (``shows_identity``), and      "": it differs from any remembered uid, so absences are held back
+              does not
+            no such list, or namespace default is out of scope      ``probed``: the uid, NOT_ANSWERED, or None (unknown: taken for the same)
+
+        Remembers the uid unless another one is remembered. A forced resync remembers any.
         """
         if services is None or not self._states.config.shows_identity:
             uid = probed
