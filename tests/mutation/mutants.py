@@ -27,6 +27,7 @@ from mutation.mutants_of_sources import OF_SOURCES
 from mutation.mutants_of_transport import OF_TRANSPORT
 from mutation.mutants_of_turning import OF_TURNING
 from mutation.mutants_of_turns import OF_TURNS
+from mutation.mutants_of_types import OF_TYPES
 from mutation.mutants_of_views import OF_VIEWS
 from mutation.mutants_of_what_is_let_in import OF_WHAT_IS_LET_IN
 from mutation.mutants_of_writing import OF_WRITING
@@ -45,6 +46,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_ROUTING,
     *OF_ALIASES,
     *OF_PASSING,
+    *OF_TYPES,
     *OF_TURNING,
     *OF_LARGE_KEYS,
     *OF_WHAT_IS_LET_IN,
