@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from kubesync.aws.tables.control.listeners import Checkpoint, ListenerErrors, failing_since, works_since
-from kubesync.domain.errors import ErrorCode
+from kubesync.domain.errors import NOT_RENEWED, ErrorCode
 from kubesync.domain.sources.registry import may_be_absent
 from kubesync_local.workplace.readings import ListenerReadings
 
@@ -67,7 +67,7 @@ _IN_ORDER: Final = {
 
 def in_order(key: object, message: object) -> str | None:
     """An end that is no error, in words. None: it is an error, as is a lease that could not be renewed."""
-    return None if "could not be renewed" in str(message) else _IN_ORDER.get(str(key))
+    return None if str(message).startswith(NOT_RENEWED) else _IN_ORDER.get(str(key))
 
 
 def for_people(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -139,6 +139,10 @@ TOO_LONG: Final = "is longer than"
 TOO_LONG_ADVICE: Final = "raise the function's memory (MemorySize), or find out why the server sends so much"
 
 
+NOT_RENEWED: Final = "the lease could not be renewed"
+"""The message of a NotMasterError begins with it if no other session has taken the lease: the table did not answer in time."""
+
+
 class NotMasterError(KubesyncError):
     """Another master holds the lease or a fence. The caller stops writing at once and ends with code 4."""
 

@@ -12,7 +12,7 @@ from typing import Final
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.dynamodb.store import Item, Value
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
-from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
+from kubesync.domain.errors import NOT_RENEWED, NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
 POLL_SECONDS: Final = 0.25
 # While a process stands by for as long as it takes: a read each 2 s costs 0.16 dollars a month (docs/cost.md).
@@ -258,7 +258,7 @@ class LeaseKeeper:
             except StoreError as error:
                 late = self._scheduler.monotonic() - self._write_until
                 if late > 0:
-                    self._lose(f"the lease could not be renewed for {late + self._times.write_seconds:.0f} s: {error}")
+                    self._lose(f"{NOT_RENEWED} for {late + self._times.write_seconds:.0f} s: {error}")
                 return
             self._set_lease(renewed, started)
             if renewed.signal != lease.signal:
@@ -290,7 +290,7 @@ class LeaseKeeper:
         if self._lost.is_set() or self._no_more_writes:
             raise NotMasterError(self._no_more_writes or "the lease was given up")
         if self._scheduler.monotonic() > self._write_until:
-            raise NotMasterError("the lease could not be renewed in time")
+            raise NotMasterError(f"{NOT_RENEWED} in time")
 
     def truly_master(self) -> Lease:
         """Read the lease, and return it if this session holds it. Otherwise the lease is lost: calls ``on_lost``, and raises NotMasterError.
