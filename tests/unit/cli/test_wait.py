@@ -8,8 +8,9 @@ from harness.fakes.manual_clock import ManualClock
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import NewerSchemaError, StoreBusyError, StoreError, StoreUnavailableError
 from kubesync.domain.objects import ObjectKey, Resource, Service
+from kubesync.domain.reasons import ADVICE
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
-from kubesync_local.commands.show.wait import NotPublishedError, await_published, why_not
+from kubesync_local.commands.show.wait import NOTHING_LEFT_OUT, NotPublishedError, await_published, why_not
 
 KEY: Final = ObjectKey("prod", "shop", "web")
 PART: Final = {PartId(Resource.SERVICES, "web"): Part("u", 7, 1, Service("ClusterIP"))}
@@ -140,3 +141,7 @@ def test_state_of_a_newer_release_ends_the_waiting() -> None:
     with pytest.raises(NewerSchemaError):
         await_published(look, 0, 600, clock, no_failure)
     assert clock.slept == []
+
+
+def test_remarks_that_leave_nothing_out_are_reasons_of_the_list() -> None:
+    assert sorted(NOTHING_LEFT_OUT - ADVICE.keys()) == []

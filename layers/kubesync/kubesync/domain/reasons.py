@@ -3,8 +3,8 @@
 A code is a stable CamelCase word, so programs may compare it. ``docs/reasons.md`` says what is wrong under each code. To add one:
 a line in ``ADVICE``, a row in the table of that page, and code that gives it (in a ``Problem``, ``Outcome``, ``OpenMark`` or
 ``Finding``). For a ``Finding``, also name it in ``docs/explain.md``. See whether ``WITHHOLDING`` or
-``BY_ITSELF`` should name it. Tests fail if one of these is missing: also for a listed code
-that nothing gives.
+``BY_ITSELF`` should name it, and whether ``kubesync wait`` may go on with it (``NOTHING_LEFT_OUT``). Tests fail if one of these
+is missing: also for a listed code that nothing gives.
 """
 
 from collections.abc import Mapping

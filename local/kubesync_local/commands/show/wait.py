@@ -25,7 +25,7 @@ FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 5.0
 _GROWTH: Final = 1.2
 # With other codes something that the object asks for is left out (docs/reasons.md).
-_NOTHING_LEFT_OUT: Final = frozenset(
+NOTHING_LEFT_OUT: Final = frozenset(
     {
         "InvalidExclude", "InvalidInclude", "InvalidTtl", "InvalidAlias", "InvalidEvaluateTargetHealth", "UnknownAnnotation",
         "NoAliasTarget", "InvalidWeight", "WeightWithoutIdentifier",
@@ -146,7 +146,7 @@ def why_not(state: KeyState) -> str:
         )
     if state.waits:
         return f"another Service has {min(state.waits).label}: `kubesync explain {state.key}` shows whose turn it is"
-    refused = [problem for problem in state.problems if problem.code not in _NOTHING_LEFT_OUT]
+    refused = [problem for problem in state.problems if problem.code not in NOTHING_LEFT_OUT]
     if refused:
         first = refused[0]
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
