@@ -1,7 +1,8 @@
 """What `recover` shows of a zone, and whose tables it may touch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -334,6 +335,10 @@ def unwanted(stack: Stack, cluster: str = "", **settings: Any) -> dict[str, list
     }
 
 
+def _at_rest(stack: Stack, clusters: Iterable[str]) -> bool:
+    return all(map(stack.at_rest, clusters))
+
+
 @contextmanager
 def clusters_of_one_zone(*, shards: bool = False) -> Iterator[Stack]:
     """Two clusters of one domain share names by weights, and two others have simple ones at and below the domain's parent. All is published.
@@ -348,7 +353,7 @@ def clusters_of_one_zone(*, shards: bool = False) -> Iterator[Stack]:
         stack.add_cluster("prod")
         for names, shard in ((("demo", "all", "prod"), "0"), (("two",), "1")) if shards else ((NAMES, "0"),):
             running = stack.start(shard=shard)
-            running.wait_for(lambda names=names: all(map(stack.at_rest, names)))  # type: ignore[misc]
+            running.wait_for(partial(_at_rest, stack, names))
             assert running.end().clean
         stack.by_hand("CREATE", "left.demo.example.com", "A", "192.0.2.9")
         yield stack

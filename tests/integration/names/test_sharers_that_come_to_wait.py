@@ -60,22 +60,23 @@ def test_i1_sharer_that_comes_to_wait_keeps_its_place(
     assert deployment.answer == answer
 
 
-def test_i4_sharer_whose_set_never_landed_comes_to_wait_and_holds_up_nobody(deployment: PassingDeployment) -> None:
+def test_i4_sharer_whose_set_never_landed_comes_to_wait_and_holds_up_nobody(
+    deployment: PassingDeployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     deployment.put("a", balancer(FOUR))
     deployment.pass_time(3.0)
-    change = deployment.route53.change
 
     def refuse(*_request: object) -> None:
         raise ZoneUnavailableError("down")
 
-    deployment.route53.change = refuse  # type: ignore[assignment, method-assign]
-    deployment.put("b", balancer(SIX, created=YOUNG))
-    deployment.pass_time(3.0)
-    deployment.put("b", balancer(OTHER_FOUR, created=YOUNG))
-    deployment.pass_time(3.0)
-    assert deployment.state("b").waits == {Name(ZONE_ID, NAME)}, "it is recorded while the zone cannot be written"
+    with monkeypatch.context() as outage:
+        outage.setattr(deployment.route53, "change", refuse)
+        deployment.put("b", balancer(SIX, created=YOUNG))
+        deployment.pass_time(3.0)
+        deployment.put("b", balancer(OTHER_FOUR, created=YOUNG))
+        deployment.pass_time(3.0)
+        assert deployment.state("b").waits == {Name(ZONE_ID, NAME)}, "it is recorded while the zone cannot be written"
 
-    deployment.route53.change = change  # type: ignore[method-assign]
     deployment.pass_time(60.0)
     deployment.put("a", None)
     deployment.pass_time(120.0)

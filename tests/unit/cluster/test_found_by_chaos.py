@@ -1,9 +1,8 @@
 """What `make chaos` found, distilled: each failed before it was mended."""
 
-from types import SimpleNamespace
-
 import pytest
 
+from harness.cluster_tables import cluster_tables
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, MemoryStore, NoFaults
 from harness.fed import FedDeployment
@@ -117,8 +116,7 @@ def test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_le
     claims, owner, waiter = ClaimTable(store), a_key("owner"), a_key("waiter")
     place = claims.waiter_place(name, waiter, "2026-01-01T00:00:00Z")
     store.transact(claims.change(None, Claim(name, owner, 1, 1), {place: waiter}), "first")
-    tables = SimpleNamespace(claims=claims, state=StateTable(store), writable_clusters={"prod"})
-    book = ClaimBook(tables, KeyState, lambda _key, _name: None)  # type: ignore[arg-type]  # nothing is counted
+    book = ClaimBook(cluster_tables(store), KeyState, lambda _key, _name: None)
     book.read({name})
     book.note_queues(KeyState(waiter, waits=frozenset({name})), "2026-01-01T00:00:00Z", {wanted})
     assert (book.heir(name, owner) == waiter) is stays

@@ -1,14 +1,11 @@
 """A key gives up its place in a queue while another cluster gives it the claim: the write is refused, whatever was read in between."""
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
+from harness.cluster_tables import cluster_tables
 from harness.deployment import ZONE_ID
 from harness.fed import FedDeployment
 from harness.seen.builders import a_service, saw
-from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.domain.errors import TransactionRefusedError
 from kubesync.domain.objects import ObjectKey, Service
@@ -24,9 +21,7 @@ def wants(day: int) -> Service:
 
 
 def a_book(deployment: FedDeployment) -> ClaimBook:
-    unused: Any = None
-    tables = replace(Tables.of(deployment.store, unused, unused), writable_clusters=frozenset({"prod"}))
-    book = ClaimBook(tables, KeyState, lambda _key, _name: None)
+    book = ClaimBook(cluster_tables(deployment.store), KeyState, lambda _key, _name: None)
     book.read(frozenset({NAME}))
     return book
 

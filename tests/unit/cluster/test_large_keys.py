@@ -200,7 +200,7 @@ def test_i4_small_keys_do_not_wait_for_a_large_one() -> None:
     ],
 )
 def test_i9_services_with_long_annotations_or_many_ports_count_as_several_keys(
-    long_part: tuple[PartId, Service | EndpointsObject],
+    long_part: tuple[PartId, Service | EndpointsObject], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[ObjectKey] = []
 
@@ -208,7 +208,8 @@ def test_i9_services_with_long_annotations_or_many_ports_count_as_several_keys(
         read.extend(keys)
         return (KeyState(key) for key in keys)
 
-    tables = replace(cluster_tables(MemoryStore(clock=ManualClock())), state=SimpleNamespace(load_each=each))  # type: ignore[arg-type]
+    tables = cluster_tables(MemoryStore(clock=ManualClock()))
+    monkeypatch.setattr(tables.state, "load_each", each)
     states = KeyStates(a_config(), tables, lambda: 100)
     part_id, value = long_part
     small, long = [a_key(f"small{n}") for n in range(90)], [a_key(f"long{n}") for n in range(2)]
