@@ -112,7 +112,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="who comes with the form for which others wait is sent alone, and refused",
         invariants="I10",
         file="zone/passing.py",
-        old="            if turns_to is None or (claim in known.turns_with and forms[claim] == turns_to):\n",
+        old="            if turns_to is None or (claim in known.turns_with and forms.get(claim) == turns_to):\n",
         new="            if turns_to is None:\n",
         caught_by=(
             "unit/zone/test_heirs_behind_turning_keys.py::test_heir_with_whose_set_the_others_turn_is_not_sent_alone",

@@ -66,6 +66,15 @@ def test_i10_heir_of_a_name_whose_sets_cannot_turn_is_sent_and_so_refused_and_to
     assert found[5] == ["heir"]
 
 
+def test_i4_set_that_changes_in_place_beside_a_key_that_waits_for_it_to_turn_is_sent() -> None:
+    key = RecordKey("Z1", NAME, "A", GREEN.identifier)
+    other = RecordSet(60, ("10.0.0.2",), routing=Weighted(1))
+
+    found = sent_over_time(a_turn(GREEN), Intent(HEIR, (RecordChange(key, ADDRESS, other),)))
+
+    assert found[min(found)] == ["heir"]
+
+
 def test_heir_with_whose_set_the_others_turn_is_not_sent_alone() -> None:
     other = Name("Z1", NAME, "red")
 

@@ -220,7 +220,7 @@ class Passing:
         claim, forms = Name.of(unit.wanted), _forms_after([unit])
         for known in map(self._keys.__getitem__, leavers):
             turns_to = known.turns_to.get(unit.name)
-            if turns_to is None or (claim in known.turns_with and forms[claim] == turns_to):
+            if turns_to is None or (claim in known.turns_with and forms.get(claim) == turns_to):
                 return False
         now = self._now()
         return now >= self._behind_turns.setdefault(unit.name, {}).setdefault(unit.key, now + _HEIR_SECONDS)
