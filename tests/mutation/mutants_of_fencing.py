@@ -158,8 +158,8 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="a master goes on writing although it did not renew the lease in time",
         invariants="I2",
         file="session/lease_keeper.py",
-        old='        if self._scheduler.monotonic() > self._write_until:\n            raise NotMasterError("the lease could not',
-        new='        if self._scheduler.monotonic() > self._write_until + 3600:\n            raise NotMasterError("the lease could not',
+        old='        if self._scheduler.monotonic() > self._write_until:\n            raise NotMasterError(f"{NOT_RENEWED} in time',
+        new='        if self._scheduler.monotonic() > self._write_until + 3600:\n            raise NotMasterError(f"{NOT_RENEWED} in time',
         caught_by=(_RENEWAL + "test_i2_writing_stops_10_s_after_the_start_of_the_last_successful_renewal",),
     ),
     Mutant(
