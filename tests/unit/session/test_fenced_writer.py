@@ -1,5 +1,8 @@
 """Every write of a master is fenced (I2) and repeated until its outcome is known (I1)."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from harness.fakes.fencing import NO_LEASE, raise_fence, raise_shard_fence
@@ -8,7 +11,7 @@ from harness.fakes.memory_store import LandLater, MemoryStore
 from harness.fakes.store_faults import StoreFaults, writes_to
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Absent, Action, Equals, Key, Put, Update
 from kubesync.aws.fencing.take_over import raise_fences
-from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
+from kubesync.aws.fencing.writer import FencedWriter, FenceQueues, StaleStateError
 from kubesync.aws.tables.control.fences import fence_key
 from kubesync.domain.errors import (
     NotMasterError,
@@ -136,6 +139,27 @@ def test_run_repeats_what_had_not_landed_with_the_same_token(bench: Bench) -> No
     bench.put()
     assert bench.stored() == (1, 1)
     assert [call.token for call in bench.store.calls if call.token] == ["t1", "t1"]
+
+
+def test_i1_what_may_have_landed_is_repeated_behind_others_though_the_callers_time_is_over(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.faults.fail(writes_to(PLACE), StoreOutcomeUnknownError("no answer"))
+    waits: list[float] = []
+
+    @contextmanager
+    def behind_others(_queues: FenceQueues, _places: object, give_up: Callable[[], None]) -> Iterator[None]:
+        if waits:
+            bench.clock.advance(5.0)
+            give_up()
+        waits.append(bench.clock.monotonic())
+        yield
+
+    monkeypatch.setattr(FenceQueues, "at", behind_others)
+    bench.fenced_writer.run(("prod",), [Put(PLACE, {"tx": "t1", "value": 1}, (Absent(),))], "t1", until_monotonic=2.0)
+
+    assert bench.stored() == (1, None)
+    assert len(waits) == 2
 
 
 def test_run_is_not_written_twice_where_the_first_try_lands_late(bench: Bench) -> None:

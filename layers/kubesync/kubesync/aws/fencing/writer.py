@@ -101,7 +101,7 @@ class FencedWriter:
         Raises:
             NotMasterError: another master holds a fence or the lease: stop.
             StaleStateError: a condition failed: plan again.
-            StoreBusyError: nothing is written, and no time is left for another try.
+            StoreBusyError: no time is left for another try. Nothing is written, unless an answer was lost: then it may have landed.
         """
         checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
         if not checks:
@@ -112,7 +112,7 @@ class FencedWriter:
         limit = min(self.until_monotonic, until_monotonic)
         for failures in count(1):
             try:
-                with self._in_turn(checks, until_monotonic):
+                with self._in_turn(checks, limit):
                     self.check()
                     self._store.transact(fenced, token)
             except TransactionRefusedError as refused:
