@@ -10,7 +10,7 @@ from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.annotations import read_annotations
 from kubesync.domain.dns.desired import Desired, asked_of
 from kubesync.domain.dns.publishing import Origin
-from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
+from kubesync.domain.dns.records import RecordKey, RecordSet, clash, in_the_way
 from kubesync.domain.dns.routing.reading import POLICY_ANNOTATIONS
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.reasons import WITHHOLDING, advice_for
@@ -160,25 +160,28 @@ def _keys(found: Evidence) -> list[RecordKey]:
 def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
     state, name = found.state, Name.of(key)
     listed = found.want.records is not None
-    in_the_way = [
+    wanted = found.want.records.get(key) if found.want.records is not None else state.intended.get(key)
+    # Of a set that nobody wants any more the policy is not known: only keys are compared.
+    obstacles = [
         (other, there)
         for other, there in sorted(found.current.items())
-        if other.place == key.place and other not in state.applied and (other == key or exclude_each_other(other, key))
+        if other.place == key.place and other not in state.applied
+        if (clash(other, key) if wanted is None else in_the_way(other, there, key, wanted))
     ]
     sides = Sides(
-        wanted=found.want.records.get(key) if found.want.records is not None else state.intended.get(key),
+        wanted=wanted,
         intended=state.intended.get(key),
         applied=state.applied.get(key),
         current=found.current.get(key),
         listed=listed,
         read=key.zone_id not in found.unread,
-        others=any(other != key for other, _ in in_the_way),
+        others=any(other != key for other, _ in obstacles),
     )
     why = next((p for p in found.want.problems if p.code in WITHHOLDING), None) if key in found.withheld else None
     finding = withheld(why) if why is not None else of_record_set(key, sides, state, found.around)
     owner = found.owners.get(name)
     shown = [
-        {"type": other.type, "identifier": other.identifier or None, **_value(there)} for other, there in in_the_way
+        {"type": other.type, "identifier": other.identifier or None, **_value(there)} for other, there in obstacles
     ]
     return {
         "zone": key.zone_id,

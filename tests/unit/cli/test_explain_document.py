@@ -10,10 +10,11 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
+from kubesync.domain.dns.routing.policies import Latency, Weighted
 from kubesync.domain.objects import Port, Resource, Service
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.services import desired
-from kubesync.domain.state import KeyState, OpenMark, Part, PartId
+from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.documents.explanation import Evidence, document
 from kubesync_local.documents.outlook import Surroundings
@@ -213,3 +214,18 @@ def test_bad_target_looks_alike_in_what_people_read(capsys: pytest.CaptureFixtur
     out = capsys.readouterr().out
     assert r"InvalidTarget  1.2.3.4;\nserver 6.6.6.6: neither" in out
     assert r"label '4;\nserver 6' is not made of" in out
+
+
+def test_foreign_set_of_another_policy_is_in_the_way() -> None:
+    ours, theirs = (RecordKey("Z1", WEB, "A", identifier) for identifier in ("ours", "theirs"))
+    wanted = RecordSet(30, ("10.0.0.1",), routing=Weighted(10))
+    latency, weighted = (RecordSet(30, ("10.0.0.9",), routing=each) for each in (Latency("eu-west-1"), Weighted(20)))
+
+    def shown(there: RecordSet) -> tuple[list[str], str]:
+        state = replace(seen(a_service()), intended={ours: wanted}, conflicts={Name.of(ours): "it stands there"})
+        found = document(evidence(state, want=Desired({ours: wanted}, {}, ()), current={theirs: there}))
+        (record,) = found["records"]
+        return [each["identifier"] for each in record["in_the_way"]], record["next"]
+
+    assert shown(latency)[0] == ["theirs"]
+    assert shown(weighted) == ([], "nothing is there any more; kubesync checks again")
