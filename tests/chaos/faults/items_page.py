@@ -45,7 +45,7 @@ MEANWHILE: Final = {
     ),
     ("resync request", "resync under way", "part of a resync", "result of a resync"): (
         "a request for a resync, its parts, its result",
-        "Nobody does a deleted resync; a command that waits for it says so after an hour. A resync that comes back is done again.",
+        "The resync of a deleted request is not done; a command that waits says so after an hour. A request that comes back is done again.",
     ),
     ("access to a zone", "problem of a zone"): (
         "the role or the problem of a zone",
