@@ -1,5 +1,6 @@
 """How parts are joined: which clusters may be reached how, and that nothing is connected before a session runs."""
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,6 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.seen.builders import a_config
-from kubesync.aws.secrets.issued_tokens import IssuedToken
 from kubesync.bootstrap.application import Application, ConfiguredAccess
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.ports import ReflectorPolicy
@@ -68,8 +68,12 @@ def test_eks_cluster_is_named_plainly_or_by_its_arn(session: boto3.Session) -> N
     configured = ConfiguredAccess(session, ManualClock(), local=False)
     plain = configured(a_config(eks="prod"), POLICY).token_source
     by_arn = configured(a_config(eks="arn:aws:eks:us-east-1:123456789012:cluster/prod"), POLICY).token_source
-    assert isinstance(plain, IssuedToken)
-    assert isinstance(by_arn, IssuedToken)
+    assert plain is not None
+    assert by_arn is not None
+    for source, region in ((plain, "eu-west-1"), (by_arn, "us-east-1")):
+        encoded = source.token().removeprefix("k8s-aws-v1.")
+        signed = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+        assert signed.startswith(f"https://sts.{region}.amazonaws.com/")
     assert plain is not by_arn
 
 

@@ -18,7 +18,7 @@ class ShiftedClock(ThreadScheduler):
         return self.running_epoch() if self._held is None else self._held
 
     def running_epoch(self) -> float:
-        """What ``epoch`` is unless it is held."""
+        """What ``epoch_seconds`` is unless it is held."""
         return super().epoch_seconds() + self.ahead_seconds
 
     def hold_epoch(self) -> None:

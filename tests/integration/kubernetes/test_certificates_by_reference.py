@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.fakes.certificates import Authority, Leaf, make_authority, make_leaf
+from harness.fakes.certificates import Authority, make_authority, make_leaf
 from harness.wire.scripted_server import ScriptedServer, answer, status_answer
 from kubesync.domain.errors import DeniedError, HandshakeError
 from kubesync.kubernetes.ports import ReflectorPolicy
@@ -41,10 +41,6 @@ class Rotating:
         return self.kept[1]
 
 
-def pem_of(leaf: Leaf) -> str:
-    return Path(leaf.cert_file).read_text() + Path(leaf.key_file).read_text()
-
-
 @pytest.fixture
 def authority() -> Authority:
     return make_authority()
@@ -67,10 +63,10 @@ def test_ca_that_was_rotated_is_read_again_when_the_server_is_not_trusted(author
 def test_client_certificate_signs_in(authority: Authority, tmp_path: Path) -> None:
     tls = make_leaf(tmp_path, authority).server_context(authority)
     with ScriptedServer([answer({"kind": "ServiceList"})] * 2, tls=tls) as server:
-        source = Rotating(ca=authority.pem, client=pem_of(make_leaf(tmp_path, authority)))
+        source = Rotating(ca=authority.pem, client=make_leaf(tmp_path, authority).pem)
         with closing(ApiClient(ClusterAccess(server.url, certificates=source, policy=POLICY))) as api:
             assert b"ServiceList" in api.fetch(REQUEST)
-        stranger = Rotating(ca=authority.pem, client=pem_of(make_leaf(tmp_path, make_authority("stranger"))))
+        stranger = Rotating(ca=authority.pem, client=make_leaf(tmp_path, make_authority("stranger")).pem)
         with closing(ApiClient(ClusterAccess(server.url, certificates=stranger, policy=POLICY))) as api:
             with pytest.raises(HandshakeError):
                 api.fetch(REQUEST)
@@ -83,9 +79,9 @@ def test_401_is_answered_with_a_fresh_client_certificate_once(authority: Authori
     old, new = make_leaf(tmp_path, authority), make_leaf(tmp_path, authority)
     refused = status_answer(401, "Unauthorized", Connection="close")
     with ScriptedServer([refused, answer({"kind": "ServiceList"}), refused, refused], tls=tls) as server:
-        source = Rotating(ca=authority.pem, client=pem_of(old))
+        source = Rotating(ca=authority.pem, client=old.pem)
         with closing(ApiClient(ClusterAccess(server.url, certificates=source, policy=POLICY))) as api:
-            source.client = pem_of(new)
+            source.client = new.pem
             assert b"ServiceList" in api.fetch(REQUEST)
             assert source.asked == [False, True]
             with pytest.raises(DeniedError):
@@ -125,7 +121,7 @@ def test_no_file_with_a_key_is_left_behind_i8(
     tls = make_leaf(tmp_path, authority).server_context(authority)
     monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", noted)
     with ScriptedServer([answer({"kind": "ServiceList"})], tls=tls) as server:
-        source = Rotating(ca=authority.pem, client=pem_of(make_leaf(tmp_path, authority)))
+        source = Rotating(ca=authority.pem, client=make_leaf(tmp_path, authority).pem)
         with closing(ApiClient(ClusterAccess(server.url, certificates=source, policy=POLICY))) as api:
             api.fetch(REQUEST)
     assert [mode for mode, _ in seen] == [0o600]

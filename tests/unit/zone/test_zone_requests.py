@@ -68,7 +68,7 @@ def test_i3_forget_waits_for_what_is_under_way_and_clears_the_item() -> None:
     test.silent = False
     test.answer(test.asked[-1])
     world.pass_time()
-    assert parted.done()
+    assert parted.result(0) is None
     assert not world.item().batch
 
 
@@ -86,7 +86,7 @@ def test_forget_does_not_wait_for_a_blocked_zone() -> None:
     assert not parted.done(), "its batch is under way"
     world.zone.denied = None
     world.pass_time(61)
-    assert parted.done()
+    assert parted.result(0) is None
 
 
 def test_compare_is_answered_once_the_table_that_was_busy_takes_writes_again(monkeypatch: pytest.MonkeyPatch) -> None:

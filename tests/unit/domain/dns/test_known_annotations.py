@@ -179,7 +179,7 @@ values = st.one_of(
 @given(st.dictionaries(keys, values, max_size=60), st.sampled_from([PREFIXES, OTHER]), st.sampled_from(KINDS))
 @settings(max_examples=200)
 def test_what_is_kept_says_the_same_as_all_of_it(given: dict[str, str], prefixes: tuple[str, ...], kind: str) -> None:
-    """Reading never fails. What is obeyed does not depend on anything that is left out, and ``kept`` is stable."""
+    """Reading never fails. What is obeyed does not depend on anything that is left out, and ``annotations_to_keep`` is stable."""
     few = annotations_to_keep(given, prefixes)
     assert annotations_to_keep(dict(few), prefixes) == few == tuple(sorted(few))
     whole, stored = read_annotations(given.items(), prefixes, kind), read_annotations(few, prefixes, kind)
