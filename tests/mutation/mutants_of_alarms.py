@@ -387,8 +387,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="a record set that another type replaces counts as deleted",
         invariants="I5",
         file="zone/writer.py",
-        old="self._report.deleted += sum(change.key.name not in made for change in changes)",
-        new="self._report.deleted += sum(change.after is None for change in changes)",
+        old="self._report.deleted += sum(len(unit.changes) for unit in sent.units if unit.name not in made)",
+        new="self._report.deleted += sum(change.after is None for unit in sent.units for change in unit.changes)",
         caught_by=(
             "integration/causes/test_status_of_causes.py::test_i5_many_deletions_raise_an_alarm_whatever_their_reason",
         ),

@@ -238,7 +238,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a set of another key, of a type that excludes ours, is no conflict",
         invariants="I3",
         file="cluster/answers.py",
-        old="if turns or key.type not in created_types}",
+        old="if turns or key.type not in written_types}",
         new="if turns}",
         caught_by=(_TYPES + "test_i3_two_that_come_at_one_moment_with_types_that_exclude_each_other",),
     ),

@@ -220,20 +220,20 @@ def _keys_before(
 ) -> list[str]:
     """The other keys that a unit's key will wait for, once it is planned again; sorted, as text for people.
 
-    the unit (both may apply)             it waits for the owner of
-    -------------------------             -------------------------
+    the unit (several may apply)          it waits for the owner of
+    ----------------------------          -------------------------
     gives a set another form (``turns``)  each of the obstacles
     brings a set                          the first claim that excludes it (``waits_for``): so an obstacle of its own type is found
-    brings a set, and an obstacle has     that obstacle too: a CNAME excludes every other type, and claims do not say types. Planning looks at the
-      a type that the unit does not       owner's sets (``types_in_the_way``), but two keys that are planned at one moment do not see each other's
-      create                              (ADR 0076)
+    does not write a type that an         that obstacle too: a CNAME excludes every other type, and claims do not say types. Planning looks at the
+      obstacle has                        owner's sets (``types_in_the_way``), but two keys that are planned at one moment do not see each other's
+                                          (ADR 0076)
 
     Args:
         obstacles: sets of another form (``_of_another_form``) that are in the unit's way.
         owners: of all claims at the names of the obstacles.
     """
-    created_types = {change.key.type for change in unit.changes if change.after is not None}
-    needed = {Name.of(key) for key in obstacles if turns or key.type not in created_types}
+    written_types = {key.type for key, _ in unit.creates}
+    needed = {Name.of(key) for key in obstacles if turns or key.type not in written_types}
     for change in unit.changes:
         if change.before is None and change.after is not None:
             needed.add(waits_for(Name.of(change.key), change.after.routing.kind, unit.key, owners))

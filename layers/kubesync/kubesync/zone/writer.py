@@ -162,11 +162,11 @@ class BatchWriter:
         self.known.record_landed(sent.units)
         self.sent = None
         self._report.batches += 1
-        changes = [change for unit in sent.units for change in unit.changes]
-        self._report.changes += len(changes)
-        made = {change.key.name for change in changes if change.after is not None}
-        self._report.deleted += sum(change.key.name not in made for change in changes)
-        self._ports.progress("batch", {"zone": self._journal.zone_id, "changes": len(changes)})
+        changes = sum(len(unit.changes) for unit in sent.units)
+        self._report.changes += changes
+        made = {unit.name for unit in sent.units if unit.creates}
+        self._report.deleted += sum(len(unit.changes) for unit in sent.units if unit.name not in made)
+        self._ports.progress("batch", {"zone": self._journal.zone_id, "changes": changes})
         return _isolate_denied_names(sent)
 
     def _handle_denied(self, sent: SentBatch, error: ZoneDeniedError) -> Isolation:

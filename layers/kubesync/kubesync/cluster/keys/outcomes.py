@@ -102,7 +102,7 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
         for change in unit.changes:
             if key not in ours and change.after is not None and in_the_way(key, record_set, change.key, change.after):
                 return Outcome(unit, conflict=True, reason=why_foreign(key, record_set, change.key))
-    checked = any(change.after is not None and change.after.routing.health_check for change in unit.changes)
+    checked = any(each.routing.health_check for _, each in unit.creates)
     unknown = checked and "health check" in refusal.message.lower()
     return Outcome(
         unit, code="RoutingNotPossible" if unknown else "Rejected", reason=f"Route 53 rejects it: {refusal.message}"
