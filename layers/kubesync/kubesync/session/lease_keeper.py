@@ -287,8 +287,8 @@ class LeaseKeeper:
 
     def check_may_write(self) -> None:
         """Raise NotMasterError if the lease is or may be lost. Every write of this session asks first (``FencedWriter.check``)."""
-        if self._lost.is_set() or self._no_more_writes:
-            raise NotMasterError(self._no_more_writes or "the lease was given up")
+        if self._no_more_writes:
+            raise NotMasterError(self._no_more_writes)
         if self._scheduler.monotonic() > self._write_until:
             raise NotMasterError(f"{NOT_RENEWED} in time")
 
@@ -299,8 +299,9 @@ class LeaseKeeper:
         """
         current = self.table.read()
         if current.holder != self.lease.holder or current.epoch != self.lease.epoch or current.released:
-            self._lose("the lease was lost to another session")
-            raise NotMasterError("the lease was lost to another session")
+            lost = NotMasterError("the lease was lost to another session")
+            self._lose(str(lost))
+            raise lost
         return current
 
     def take_again(self, fence: int) -> None:
@@ -351,6 +352,7 @@ class LeaseKeeper:
                 pass
             except NotMasterError:
                 ours = False
+        self.give_up_writing()
         self._lost.set()
         return ours
 
