@@ -90,8 +90,8 @@ class Publish(Message):
 class Decision:
     """What became of a unit that Route 53 refused.
 
-    ``code``: why it waits, of ``domain.reasons``. Empty: it counts as landed, or nobody wants it any more. ``retry_at``: when it may be tried
-    again, in epoch seconds; None: the key does not wait for it. ``conflict``: a foreign record set stands at its name.
+    ``code``: why it waits, of ``domain.reasons``. Empty: it counts as landed. ``retry_at``: when it may be tried again, in epoch seconds; None:
+    the key does not wait for it. ``conflict``: a foreign record set stands at its name. A unit that its key no longer wants gets no decision.
     """
 
     unit: Unit
@@ -291,7 +291,8 @@ class Observed(Message):
 
 
 class Promoted(Message):
-    """Tells a cluster that its keys were given a name. Only a wake-up: a durable note says the same."""
+    """Tells a cluster to plan these keys next, for example because they were given a name. Where a wake-up must not be lost, a durable mark
+    says the same (``ClaimBook.plan_next``)."""
 
     keys: tuple[ObjectKey, ...]
 

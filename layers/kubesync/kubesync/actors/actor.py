@@ -159,7 +159,7 @@ class Host[F]:
     def _run(self) -> None:
         """Work until the actor ends: this is the host's thread. Publishes the figures at the end.
 
-        They are published before each sleep (``_sleep``). If an actor has no time to sleep, they are published here, between two steps.
+        While the actor sleeps, ``_sleep`` publishes them. If it does not sleep long enough, they are published here, between two steps.
         """
         seconds: float | None = AT_ONCE
         try:
@@ -191,8 +191,8 @@ class Host[F]:
     def _sleep(self, seconds: float) -> None:
         """Sleep until a message comes, at most this long. Publishes figures meanwhile, once PUBLISH_SECONDS have passed since the last time.
 
-        Returns at once if the actor goes on (``seconds`` is 0): between two steps of one piece of work, much is not as it will be, and is not
-        published. ``_rouse`` sets ``_busy`` when a message comes.
+        Returns at once if something waits for it, or it goes on (``seconds`` is 0): between two steps of one piece of work, much is not as it
+        will be, and is not published. ``_rouse`` sets ``_busy`` when a message comes.
         """
         with self._activity.lock:
             if seconds <= 0 or self._woken or self._mailbox:

@@ -386,7 +386,7 @@ class Listeners:
             listener.stop(code)
 
     def forsake(self, code: ErrorCode) -> None:
-        """End them after a fault of ours, drop the window, and note that no listener works."""
+        """End them because the run is cut, drop the window, and note that no listener works."""
         self.stop(code)
         for resource in self._states.listeners:
             self._note_failure(resource)

@@ -73,13 +73,13 @@ class LongWindow(Following):
         return later
 
     def run_other_tasks(self) -> Steps[None]:
-        """Run the tasks that otherwise take turns with windows (``Serving.turns``), if they are due: this window may take minutes."""
+        """Run the tasks that otherwise take turns with windows (``Serving.tasks``), if they are due: this window may take minutes."""
         for task in (self._served.promoted, self._served.readers):
             if task.due_at() <= self._clock.monotonic():
                 yield from task.steps()
 
     def written(self, part: Recorded) -> None:
-        """Note what was recorded. Publish it now only if another namespace would wait for it (``_PUBLISHED_EVERY_SECONDS``)."""
+        """Note what was recorded. Publish it now only if keys of several namespaces or windows wait, and not too often."""
         self.changed |= part.written
         self._unpublished.add(part)
         if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS and self.turns.shared:
@@ -123,7 +123,7 @@ class ListeningRun:
         stop      the session ends, or the configuration changes: the listeners are cut at once
         finish    after ``stop``: what they have read is recorded
         end       after ``finish``, or instead of it: how they ended is persisted
-        cut       after a fault of ours: what is not recorded is dropped. ``start`` of a new run may follow
+        cut       after a fault of ours, or to give back room for lists: what is not recorded is dropped. ``start`` of a new run may follow
 
     ``failed``: nothing of the run is recorded any more, so no checkpoint may move past what it has read.
 
@@ -292,7 +292,7 @@ class ListeningRun:
             ----------                                                       ----------
             a listener gets errors that a retry does not mend                these errors
             GIVE_UP_SECONDS have passed, a listener only gets errors         these errors
-            the run has failed                                               its problem
+            the run has failed                                               its problem, or the last errors of listeners
             the lists take LIST_SECONDS, time of waiting for room aside      its problem, or the last errors of listeners
             otherwise                                                        None
 
@@ -318,7 +318,7 @@ class ListeningRun:
         self.listeners.stop(stopping.code)
 
     def cut(self, code: ErrorCode, *, restart: bool) -> None:
-        """End the listeners after a fault of ours, and drop what is not recorded. Gives back room for lists.
+        """End the listeners after a fault of ours, or because lists that are not recorded hold room. Drops what is not recorded.
 
         ``restart``: another run follows. Otherwise this run counts as failed: without that the cluster would look quiet.
         """

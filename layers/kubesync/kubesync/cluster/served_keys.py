@@ -1,9 +1,10 @@
 """The keys of one cluster, as the tasks of its actor share them.
 
 - ``Published`` tells zones what keys want. A zone that was told of a key is told of each later change of the key's intent.
-- ``PromotedKeys`` plans keys that were given a name. ``Readers`` plans keys that read a shared object that changed.
+- ``PromotedKeys`` plans keys that were promoted. ``Readers`` plans keys that read a shared object that changed.
 
-Words: an *intent* is what a key wants in one zone. A key is *promoted* when another key has let go of a name, and it is the next in line. A
+Words: an *intent* is what a key wants in one zone. A key is *promoted* when it has to be planned next because of another key: it was given a
+name, may be given one, or follows a name that changed. A
 *shared object* has no key of its own: plans of many keys read it. What is *recorded* is durable; then it has to be published.
 """
 
@@ -90,7 +91,7 @@ class Published:
         yield from ()
 
     def _promote(self, recorded: Recorded) -> None:
-        """Tell clusters which of their keys were given a name. Call this only after zones know which key leaves the name (``zone.passing``)."""
+        """Tell clusters which of their keys to plan next. Call this only after zones know which key leaves the name (``zone.passing``)."""
         for key in recorded.to_plan_next:
             self._ports.to_cluster(key.cluster, Promoted((key,)))
 
@@ -187,7 +188,7 @@ class ServedKeys:
             self.follow_up(recorded)
 
     def follow_up(self, recorded: Recorded, since: float | None = None, *, of_list: bool = False) -> None:
-        """Queue what has to follow: publish changed keys, then tell clusters of keys that were given a name; plan readers of shared objects.
+        """Queue what has to follow: publish changed keys, then tell clusters of keys to plan next; plan readers of shared objects.
 
         Args:
             since: when (monotonic) the first event of the recorded keys was read.
@@ -207,7 +208,7 @@ class ServedKeys:
 
 
 class PromotedKeys:
-    """Plans keys that were given a name, or whose view is complete now, some at a time.
+    """Plans keys that were promoted, or whose view is complete now, some at a time.
 
     A key whose main object is not listed yet cannot be planned completely. It is planned again once the object's resource is listed, and its
     durable mark stays until then.
@@ -225,7 +226,7 @@ class PromotedKeys:
         return AT_ONCE if self._keys or any(map(self._served.states.plannable, self._early)) else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
-        """Plan some keys: first those that were given a name, then those that were planned too early. After an error they are planned again."""
+        """Plan some keys: first those that were promoted, then those that were planned too early. After an error they are planned again."""
         early = {key for key in self._early if self._served.states.plannable(key)}
         waiting, self._early = [*self._keys, *early], self._early - early
         keys, self._keys = waiting[:_AT_A_TIME], dict.fromkeys(waiting[_AT_A_TIME:])

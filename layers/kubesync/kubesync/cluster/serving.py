@@ -94,7 +94,7 @@ class Serving:
                 yield from answer_request(self.keys, command)
 
     def begin_again(self) -> Steps[None]:
-        """Replace a run after a fault of ours: read everything that is stored again, and listen again from the stored checkpoints."""
+        """Replace a run that was cut: read everything that is stored again, and listen again from the stored checkpoints."""
         self.keys.states.forget_work()
         self._serve(Configured(self.keys.states.config, None))
         yield from self._take_up(None)
@@ -293,7 +293,7 @@ class Relisting:
         self._round.answer(None)
 
     def give_up(self, problem: str) -> bool:
-        """Answer that the lists do not come, because the run has a fault of ours. Returns False, and does nothing, if the round does not apply:
+        """Answer that the lists do not come, because the run is cut. Returns False, and does nothing, if the round does not apply:
         nobody waits any more, or the lists are not requested of listeners yet, so ``steps`` can do it after a restart.
         """
         if not self._round.applies:

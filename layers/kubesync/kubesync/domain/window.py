@@ -107,7 +107,7 @@ class Turns:
             behind = max((self._last.get(name, -1) for name in new), default=-1)
             if rank is None:
                 rank, self._since[key], namespace = now, since, f"{key.namespace}/"
-                if fair and key.namespace:  # a bucket of shared objects is in no namespace, and goes first
+                if fair and key.namespace:  # a bucket of shared objects is in no namespace, and has no turn
                     rank = self._last[namespace] = max(now, self._last.get(namespace, -1) + 1)
                 ranks[key] = max(rank, behind)
             elif behind >= rank:

@@ -60,7 +60,7 @@ class ResyncWorker:
             -----------   --------------                  ----------
             no            stored: the caller waits        is stored as the answer, for the caller to collect
             yes           stored, as every normal one     is returned to the caller: the request is only removed
-            yes           not stored, or withdrawn        is returned to the caller
+            yes           not stored, or withdrawn        is returned to the caller; a normal one that was withdrawn raises
 
         The result, which people see later, is stored in each case but a dry run (``_store_result``). If a forced resync is withdrawn, its result
         says what was done until then; a normal one that is withdrawn has no result here.
@@ -69,7 +69,7 @@ class ResyncWorker:
             SessionEndsError: the session ends first. The request stays.
             NotKeptError, StoreError: DynamoDB cannot be used now. The request stays.
             NotMasterError: another session holds the lease.
-            StaleStateError: the request was withdrawn.
+            StaleStateError, ResyncWithdrawnError: the request was withdrawn. Of a forced one or a dry run this is no error.
         """
         stored = not own_session or self._table.waiting(request)
         progress = ResyncProgress(self._master, request, stored=stored, own_session=own_session)
@@ -128,7 +128,7 @@ class ResyncWorker:
         withdrawn: bool = False,
         own_session: bool = False,
     ) -> None:
-        """Store the result in one transaction with the fence (I2), together with ``answer``: writes that answer the request. Then log it.
+        """Store the result in one transaction with the fence (I2), together with ``answer``: writes that answer or remove the request. Then log it.
 
         Dry runs have no stored result, only an answer.
 

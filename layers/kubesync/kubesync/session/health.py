@@ -114,7 +114,8 @@ def health_figures(
         OldestOpenSeconds    while nothing is known to be late, but an event waits to be recorded for KNOWN_AFTER_SECONDS: how late its key is,
                              is not known
         ZonesStuck           while none is stuck, but of one it is not known. Zones to which nothing may be written (``blocked``) do not count
-        InferredDeletions, TurnWaitSeconds    if there are none
+        InferredDeletions    if there are none
+        TurnWaitSeconds      if it is less than a second
 
     Args:
         unserved: how many registered clusters cannot be served.

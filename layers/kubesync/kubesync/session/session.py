@@ -58,15 +58,12 @@ class Session:
         self._started = 0.0
         # For how many seconds the invocation leaves time to work, before it must drain.
         self._work_left: Callable[[], float] = lambda: math.inf
-        self._control_due = (
-            False  # somebody changed a configuration, or requested a resync: do not wait for ``Control.due_at``
-        )
+        # Somebody changed a configuration, or requested a resync: do not wait for ``Control.due_at``.
+        self._control_due = False
         self._standing_by = False  # the person who watches was told that the session stands by
         self.on_beat: Callable[[SessionReport], None] = lambda _snapshot: None
         self.on_resync: Callable[[ResyncEnded], None] = lambda _ended: None
-        self._minutes: list[
-            Minute
-        ] = []  # of each beat with a lag: seconds since the session began, changes, median, 99th percentile
+        self._minutes: list[Minute] = []  # of each beat with a lag
         self._steady_from = math.inf  # from when on (monotonic) ``SessionReport.steady`` is true
         # Not a copy: these counts grow while the session runs.
         self.report = SessionReport(parts.session, dynamodb=parts.counted.counts)

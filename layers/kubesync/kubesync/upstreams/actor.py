@@ -112,7 +112,7 @@ class NamedUpstreams:
             return AT_ONCE
         if not self._composing:
             return ON_MESSAGE if drain is None else None
-        # In a drain, what has failed is tried at the time that ``failed`` has set, and new marks do not bring it forward.
+        # In a drain, what has failed is tried at the time that ``handle_error`` has set, and new marks do not bring it forward.
         if self.marked and not (self._failures and drain is not None):
             self.marked = False
             self._due_at = min(self._due_at, now + _COLLECT_SECONDS if drain is None else now)

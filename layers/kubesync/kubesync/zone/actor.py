@@ -331,7 +331,7 @@ class ZoneActor:
         --------                                             -----------------------------------------
         has a batch under way                                yes
         is not settled, and gone                             no: its units are dropped from the item
-        is not settled; clusters close a batch; the cluster  yes
+        is not settled, or clusters close a batch, or the cluster  yes
          has not closed its units
         else: the batch is closed                            no: the item is cleared
         """

@@ -1,12 +1,12 @@
 """Converts a key to a JSON document and back. It uses lists rather than objects: there is one document per key.
 
-Rows, without what is empty at their end:
+Rows. Of names and sets, what is empty at the end is left out:
 
     name          zone id, name, set identifier, seat
     key           zone id, name, type; or in place of the type: [type, set identifier]
     set           TTL, values, alias [zone id, name, evaluate health] or null, routing policy
-    record set    the key, then the set
-    change        the key, then the set before and the set after, or null
+    record set    the fields of the key, then those of the set
+    change        the fields of the key, then two rows: the set before and the set after; null: none
     part          see ``_encode_part``
 """
 

@@ -363,8 +363,8 @@ class ClaimBook:
         return frozenset(self._commit.given.get(key, ()))
 
     def heir(self, name: Name, key: ObjectKey) -> ObjectKey | None:
-        """The waiting key that receives the claim if ``key`` lets it go. None: nobody waits, neighbours share the claim, or the next key is of a
-        cluster that this master does not write for."""
+        """The waiting key that receives the claim if ``key`` lets it go. None: it is no owner, nobody waits, neighbours share the claim,
+        or the next key is of a cluster that this master does not write for."""
         claim = self._claims.get(name)
         line = {} if claim is None or claim.owner != key or claim.types else self._future_waiters(claim)
         heir = line[first_place(line)] if line else None
@@ -380,7 +380,7 @@ class ClaimBook:
     def give_up(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
         """Leave the queue of a claim. Lets the claim go if the key was given it meanwhile. Also returns clusters besides the key's own.
 
-        Always writes the claim as well, on condition that nobody has changed it: the queue is read after the claim, and in between another
+        Writes a claim that exists as well, on condition that nobody has changed it: the queue is read after the claim, and in between another
         cluster may have given it to this key. Then the transaction is refused, and the claim is read again.
         """
         claim = self._claims.get(name)

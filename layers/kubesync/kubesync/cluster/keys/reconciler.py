@@ -116,8 +116,8 @@ class Reconciler:
     def transform(
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str, recorded: Recorded
     ) -> Steps[None]:
-        """Change stored states by ``see``, and plan the keys: a resync, a removal or a recovery has looked at the zone. ``see`` returns None for a
-        key to leave alone. ``recorded``: see ``replan``."""
+        """Change stored states by ``see``, and plan the keys: after a comparison with the zone, a check of conflicts or a recovery, or to empty a
+        cluster that is removed. ``see`` returns None for a key to leave alone. ``recorded``: see ``replan``."""
         plan = partial(_plan, self._planner, why, NO_WRITES)
         yield from self._committer.commit(Change(self._by_age(keys), see, plan), recorded)
 

@@ -6,7 +6,7 @@ partition          sort                       holds
 resync#<shard>     <timestamp>#<id>           cluster ("": all), dry_run, force, scheduled (if so), status, slices, report, expires_at
 resync#<shard>     <timestamp>#<id>#<001..>   further slices of a report over 100 KB
 resync#<shard>     <timestamp>#<id>#underway  how far a resync is that goes on in the next session (``resync_progress``)
-resynced#<shard>   <timestamp>#<id>           the result, kept like the audit: figures (see ``put``), slices, body: the report in short; expires_at
+resynced#<shard>   <timestamp>#<id>           the result, kept like the audit: figures (``put_result``), slices, body: the report in short; expires_at
 resynced#<shard>   <timestamp>#<id>#<001..>   further slices of a body over 100 KB
 resync-parts#<id>  <cluster>                  slices, body: the cluster's part of the report so far; expires_at
 resync-parts#<id>  <cluster>#<001..>          further slices
