@@ -71,7 +71,9 @@ def test_eks_cluster_is_named_plainly_or_by_its_arn(session: boto3.Session) -> N
     assert plain is not None
     assert by_arn is not None
     for source, region in ((plain, "eu-west-1"), (by_arn, "us-east-1")):
-        encoded = source.token().removeprefix("k8s-aws-v1.")
+        token = source.token()
+        assert token is not None
+        encoded = token.removeprefix("k8s-aws-v1.")
         signed = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
         assert signed.startswith(f"https://sts.{region}.amazonaws.com/")
     assert plain is not by_arn
