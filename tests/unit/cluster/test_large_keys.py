@@ -237,14 +237,14 @@ def test_lease_that_is_lost_while_a_large_key_is_planned_is_no_death_of_it() -> 
             raise NotMasterError("the lease is lost")
         noted.append([action.item["under_way"] for action in actions])
 
-    def last_word(cluster: str, actions: Sequence[Put], _token: str) -> None:
+    def write_without_lease_check(cluster: str, actions: Sequence[Put], _token: str) -> None:
         noted.append([cluster, *(action.item["under_way"] for action in actions)])
 
     def plan(_pairs: Sequence[Pair]) -> Planned:
         writer.lost = True
         raise NotMasterError("the lease is lost")
 
-    writer.run, writer.last_word = run, last_word
+    writer.run, writer.write_without_lease_check = run, write_without_lease_check
     committer._fenced_writer = writer  # type: ignore[assignment]
     parts = {PartId(SLICES, f"{n}"): Part("u", 5, 1, an_endpoints(*[ENDPOINT] * 201, ports=())) for n in range(100)}
     change = Change([a_key()], lambda state: replace(state, parts=parts), plan, observations=seen(web=20_100))

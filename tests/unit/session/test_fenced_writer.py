@@ -223,23 +223,23 @@ def test_run_does_not_repeat_what_cannot_succeed(bench: Bench, error: Exception)
     assert bench.clock.slept == []
 
 
-def test_last_word_is_written_though_the_lease_is_lost(bench: Bench) -> None:
+def test_write_without_lease_check_works_though_the_lease_is_lost(bench: Bench) -> None:
     bench.write_until = 0.0
-    bench.fenced_writer.last_word("prod", [Update(COUNTER, add={"value": 1})], "t1")
+    bench.fenced_writer.write_without_lease_check("prod", [Update(COUNTER, add={"value": 1})], "t1")
     assert bench.stored() == (None, 1)
 
 
-def test_i2_last_word_is_refused_where_another_master_is_fenced_in(bench: Bench) -> None:
+def test_i2_write_without_lease_check_is_refused_where_another_master_is_fenced_in(bench: Bench) -> None:
     raise_fence(bench.store, "prod", EPOCH + 1)
     with pytest.raises(NotMasterError):
-        bench.fenced_writer.last_word("prod", [Update(COUNTER, add={"value": 1})], "t1")
+        bench.fenced_writer.write_without_lease_check("prod", [Update(COUNTER, add={"value": 1})], "t1")
     assert bench.stored() == (None, None)
 
 
-def test_last_word_is_said_once(bench: Bench) -> None:
+def test_write_without_lease_check_tries_once(bench: Bench) -> None:
     bench.faults.fail(writes_to(COUNTER), StoreBusyError("throttled"), times=None)
     with pytest.raises(StoreError):
-        bench.fenced_writer.last_word("prod", [Update(COUNTER, add={"value": 1})], "t1")
+        bench.fenced_writer.write_without_lease_check("prod", [Update(COUNTER, add={"value": 1})], "t1")
     assert bench.clock.slept == []
 
 

@@ -66,7 +66,10 @@ class ListenerErrors:
         self._persist(resources, code, message)
 
     def _persist(self, resources: Iterable[Resource], code: ErrorCode, message: str, status: int | None = None) -> None:
-        """Write an error, or an end, of these listeners in one transaction. After a lost lease only ``last_word`` may still write."""
+        """Write an error, or an end, of these listeners in one transaction.
+
+        After a lost lease ``run`` refuses to write. So the end that says so is written with ``write_without_lease_check``.
+        """
         ports, name = self._ports, self._states.config.name
         actions = [action for resource in resources for action in self._writes_of(resource, code, message, status)]
         if not actions:
@@ -74,7 +77,7 @@ class ListenerErrors:
         token = ports.fenced_writer.token()
         try:
             if code is ErrorCode.NOT_MASTER:
-                ports.fenced_writer.last_word(name, actions, token)
+                ports.fenced_writer.write_without_lease_check(name, actions, token)
             else:
                 ports.write(name, actions, token)
         except (StoreError, StaleStateError) as failed:

@@ -109,6 +109,7 @@ class FencedWriter:
         fenced = [*checks, *actions]
         witness = _witness_key(actions, token)
         self.sent += 1
+        # When to stop repeating. The session may set an earlier end meanwhile: then that one counts.
         limit = min(self.until_monotonic, until_monotonic)
         for failures in count(1):
             try:
@@ -123,13 +124,14 @@ class FencedWriter:
                     return
                 if landed is not None:
                     raise StaleStateError(tuple(fenced[index].key for index in sorted(refused.failed))) from refused
-                # Otherwise the witness cannot be read.
+                # None: the witness cannot be read. So the same transaction is repeated below.
             except StoreOutcomeUnknownError:
                 if self._has_landed(witness, token):
                     return
-                limit = self.until_monotonic  # it may land yet: repeat it, whatever else there is to do
+                # It may land yet, and the caller would not know. So it is repeated up to the session's end, even after the caller's limit.
+                limit = self.until_monotonic
             except StoreBusyError:
-                pass
+                pass  # nothing is written: repeated below
             else:
                 return
             self.repeated += 1
@@ -137,10 +139,13 @@ class FencedWriter:
                 raise StoreBusyError("DynamoDB is busy, and the session has to end")
             self._scheduler.sleep(_BACKOFF.delay(failures, self._scheduler.random()))
 
-    def last_word(self, cluster: str, actions: Sequence[Action], token: str) -> None:
-        """Write once after the lease was lost, without asking whether this session may write.
+    def write_without_lease_check(self, cluster: str, actions: Sequence[Action], token: str) -> None:
+        """Try once to write, also after the lease was lost. Only the cluster's fence is checked, which another master may not have raised yet.
 
-        So a master may still report how it ended, until another master raises the fence.
+        An actor calls it to store why it ended. There is no second try: the process is about to end.
+
+        Args:
+            actions: they have no conditions. So only the fence can refuse the transaction.
 
         Raises:
             NotMasterError: another master has raised the fence. Nothing was written.
@@ -174,6 +179,7 @@ class FencedWriter:
             item = self._store.get(witness)
         except StoreError:
             return None
+        # The key of an audit item holds the token, so only this transaction makes the item. Other items live on, and ``tx`` says who wrote last.
         return item is not None and (witness.table == AUDIT or item.get("tx") == token)
 
 
@@ -189,8 +195,11 @@ def _witness_key(actions: Sequence[Action], token: str) -> Key | None:
 
 
 class _Waiting:
-    """One piece of work in its queues. ``behind``: in how many queues others are before it. ``ready``: set once there are none; None: there
-    were none from the beginning."""
+    """One piece of work in its queues. It may run once it is the first in all of them.
+
+    ``behind``: in how many of its queues others are still before it.
+    ``ready``: set when ``behind`` falls to 0. None: it was the first in all queues when it joined, and need not wait.
+    """
 
     __slots__ = ("behind", "ready")
 
@@ -237,17 +246,18 @@ class FenceQueues:
         return waiting
 
     def _leave_queues(self, waiting: _Waiting, places: tuple[object, ...]) -> None:
-        """Leave the queues, and wake those who are first everywhere now. Also for one that gave up before it was first."""
+        """Leave the queues, and wake those who are first in all their queues now. It has ended, or it gave up while it was waiting."""
         with self._lock:
             for place in places:
                 queue = self._queues[place]
-                if queue[0] is not waiting:  # it gave up
+                if queue[0] is not waiting:  # it gave up; those behind it still wait for the first one
                     queue.remove(waiting)
                     continue
                 queue.popleft()
                 if not queue:
                     del self._queues[place]
                     continue
+                # The next one is the first in this queue now.
                 queue[0].behind -= 1
                 if not queue[0].behind and queue[0].ready is not None:
                     queue[0].ready.set()

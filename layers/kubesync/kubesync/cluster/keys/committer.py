@@ -301,8 +301,9 @@ class Committer:
         self.states.large = self.states.large.ended(well=False)
         writer, name = self._fenced_writer, self.states.config.name
         token = writer.token()
+        action = self.states.tables.listeners.put_large(name, self.states.large, token)
         with suppress(NotMasterError, StoreError):
-            writer.last_word(name, [self.states.tables.listeners.put_large(name, self.states.large, token)], token)
+            writer.write_without_lease_check(name, [action], token)
 
     def _record(self, change: Change, recorded: Recorded, section: Section) -> Sequence[ObjectKey]:
         """Plan and write one section. Returns keys not written to their end (``_by_sections``)."""
