@@ -82,7 +82,7 @@ class LongWindow(Following):
         """Note what was recorded. Publish it now only if keys of several namespaces or windows wait, and not too often."""
         self.changed |= part.written
         self._unpublished.add(part)
-        if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS and self.turns.shared:
+        if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS and self.turns.mixed:
             self.publish()
 
     def publish(self) -> None:

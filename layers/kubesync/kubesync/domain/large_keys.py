@@ -54,8 +54,11 @@ class LargeKeys:
         """Whether such a key may be planned without a note: it is not large, or one as large was planned well."""
         return size <= max(LARGE, self.well.get(namespace, 0))
 
-    def set_aside(self, namespace: str, size: int, now: float) -> bool:
-        """Whether such a key must not be planned now."""
+    def must_set_aside(self, namespace: str, size: int, now: float) -> bool:
+        """Whether a key of this namespace and size must not be planned now: two sessions died of such a key, and no retry is due.
+
+        The committer asks before it plans a large key. A key that is set aside is planned without its endpoints.
+        """
         deaths = self.deaths.get(namespace)
         if self.needs_no_note(namespace, size) or deaths is None or deaths.count < _DEATHS:
             return False

@@ -285,10 +285,11 @@ def _passing(changes: Sequence[RecordChange], state: KeyState) -> set[str]:
     return {key.name for key in taken} | {claim.name for claim in turned_by(changes)}
 
 
-def leaves(state: KeyState, policy: Policy) -> frozenset[Name]:
-    """Claims that a key has only because their sets still exist. The sets go with its next batch, so whoever waits is given the claims now.
+def claims_to_leave(state: KeyState, policy: Policy) -> frozenset[Name]:
+    """Claims that a key has only because the sets that need them are still in the zone, and will be deleted by its next batch.
 
-    Not those of sets that the policy keeps.
+    They are given to the first key that waits, if one does, when this key is planned: then one batch can delete the old set and create the
+    new one. A set that the policy does not allow to delete stays, and so does its claim.
     """
     names = (names_of(state.applied) - names_of(state.intended)) & state.claims
     stands = dict(state.applied) if names else {}

@@ -120,8 +120,8 @@ class Turns:
         self._ranks[at:] = sorted(ranks.values())
 
     @property
-    def shared(self) -> bool:
-        """Whether keys of several namespaces, or of several windows, wait for each other."""
+    def mixed(self) -> bool:
+        """Whether its keys are of several namespaces, or of several windows. Then the result of one must not wait for the recording of all."""
         return any(
             key.namespace != self.keys[0].namespace or self._since[key] != self._since[self.keys[0]]
             for key in self.keys

@@ -274,7 +274,7 @@ class Committer:
             seen = change.see(states.states([key])[key])
             size = 0 if seen is None else size_of(part.value for part in seen.parts.values())
             known = states.large.needs_no_note(key.namespace, size) or states.config.deleting
-            if aside := not known and states.large.set_aside(key.namespace, size, self.clock.epoch_seconds()):
+            if aside := not known and states.large.must_set_aside(key.namespace, size, self.clock.epoch_seconds()):
                 states.aside.add(key)
             if known or aside or not note:
                 return attempt()

@@ -32,7 +32,7 @@ from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.permissions import OF_NAMESPACE
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.plan import Assignment, Policy, assign_names, changes_of, leaves, surplus
+from kubesync.domain.plan import Assignment, Policy, assign_names, changes_of, claims_to_leave, surplus
 from kubesync.domain.sources.port import Kind, UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, cause_of, created_at, lives, main_part
 from kubesync.domain.state import (
@@ -410,7 +410,7 @@ class Planner:
         """Give claims to the next keys in line now if the key's sets there go with its next batch: the heirs' sets go in that batch too
         (ADR 0052). A claim without an heir stays with the key until the set is deleted. Adds the actions to ``pieces``.
         """
-        book, key, names = self._book, after.key, leaves(after, self._states.config.policy)
+        book, key, names = self._book, after.key, claims_to_leave(after, self._states.config.policy)
         names -= self._states.kept_empty(after) if names else names
         # At a name that changes its policy the sets may still stay: the key waits for other keys first (ADR 0072).
         back = {name.place for name in turning(after)}
