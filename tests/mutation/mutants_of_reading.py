@@ -215,8 +215,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a list that a namespace has filled is refused whole",
         invariants="I9",
         file="kubernetes/lister.py",
-        old="(kept := _drop_largest_values(items, most))",
-        new="kept",
+        old="                kept = _drop_largest_values(items, policy.max_list_bytes)\n",
+        new="",
         caught_by=(
             _LARGE + "test_i9_namespace_that_fills_a_list_loses_its_own_largest_objects",
             _LARGE + "test_i9_slice_that_is_left_out_still_says_whose_it_is",

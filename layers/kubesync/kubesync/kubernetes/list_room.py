@@ -63,6 +63,7 @@ class ListRoom:
         The cluster that came first may exceed the budget with one list, or with all of them if it needs them together.
         """
         cluster = reservation.cluster
+        # If the cluster has taken no more than this list has, it holds no other list.
         may_exceed = cluster is self._clusters[0] and (cluster.together or cluster.taken == reservation.taken)
         return may_exceed or sum(each.taken for each in self._clusters) - reservation.taken + size <= self._budget
 
@@ -177,7 +178,7 @@ class ListReservation:
                 on_long_wait(scheduler.monotonic() - began)
         with self._room.lock:
             self._raise_if_ended()
-            if self.wanted:  # nobody has granted it before the deadline
+            if self.wanted:  # the deadline has come: ``grant`` would have set it to 0
                 self.wanted = 0
                 self._room.rebalance(self.cluster)
                 return False

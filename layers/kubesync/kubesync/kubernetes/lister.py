@@ -126,9 +126,10 @@ class KubernetesLister:
             items += held
             seen += len(page.items)
             kept += sum(bytes_of(item.value) for item in held)
-            # Too large: drop values, and go on. Only names that fill the memory alone are an error.
-            if kept > (most := policy.max_list_bytes) and (kept := _drop_largest_values(items, most)) > most:
-                raise BodyError(f"the list of {resource} {TOO_LONG} {policy.max_list_bytes} bytes in memory")
+            if kept > policy.max_list_bytes:
+                kept = _drop_largest_values(items, policy.max_list_bytes)
+                if kept > policy.max_list_bytes:  # the names alone take that much
+                    raise BodyError(f"the list of {resource} {TOO_LONG} {policy.max_list_bytes} bytes in memory")
             if not page.continue_token:
                 return Snapshot(resource, version, tuple(items), size=kept)
             if page.continue_token == token:
@@ -136,7 +137,7 @@ class KubernetesLister:
             token = page.continue_token
             if sink is not None:
                 sink.on_page(seen, page.remaining)
-            # The rest takes as much for each item as the items so far. Where the server does not say how many are left: as much again.
+            # Estimates the rest: as much for each item as the items so far. Where the server does not say how many are left: as much again.
             rest = kept if page.remaining is None else kept * page.remaining // max(1, seen)
             needed = min(kept + max(rest, policy.page_bytes), policy.max_list_bytes)
             if not self._room.try_grow(needed):
@@ -157,7 +158,7 @@ class KubernetesLister:
         """
         policy, resource, scope = self._policy, self.resource, self.scope
         while True:
-            # A single object may be longer than a page.
+            # A page of one object may be longer than others (``longest``). So far there is room for a usual page only.
             if limit == 1 and not self._room.try_grow(alone := kept + policy.max_list_page_bytes):
                 raise NoRoomError(alone)
             request = urls.list_page(
@@ -180,10 +181,13 @@ class KubernetesLister:
 
 
 def _drop_largest_values(items: list[Observation], most: int) -> int:
-    """Drop the values of the largest objects of namespaces that take more than an equal share of 3/4 of ``most`` bytes. Changes ``items``.
+    """Make room in a list that keeps more than ``most`` bytes: drop values of the namespaces that take most, their largest objects first.
 
-    A namespace must not make its cluster unlistable (I9). A name proves that the object exists: its part stays as it was (I5).
-    Returns how many bytes are left.
+    Each namespace may keep an equal share of 3/4 of ``most``, and what others leave of theirs. So there is room for further pages, and a
+    namespace cannot make its cluster unlistable (I9). An object without value gets a problem. Its name is enough to prove that it exists: what
+    is stored of it stays (I5).
+
+    Changes ``items``. Returns how many bytes are left.
     """
     sizes = [bytes_of(item.value) for item in items]
     taken: Counter[str] = Counter()
@@ -194,6 +198,7 @@ def _drop_largest_values(items: list[Observation], most: int) -> int:
         item = items[at]
         if left[item.namespace] <= share:
             continue
+        # Endpoints still say whose they are, so that their Service shows the problem.
         label = EndpointsObject(item.value.service) if isinstance(item.value, EndpointsObject) else None
         problem = (
             f"the list has no room for it: the objects of its namespace take {taken[item.namespace]} of {most} bytes"
@@ -205,7 +210,9 @@ def _drop_largest_values(items: list[Observation], most: int) -> int:
 
 
 def cluster_identity(api: ApiClient, deadline_monotonic: float, *, lists: bool = True) -> str | None:
-    """Ask the server for the uid of Service ``default/kubernetes``. An API server creates that Service once in the life of its store (I5).
+    """Ask the server for the uid of Service ``default/kubernetes``. An API server creates that Service once in the life of its store.
+
+    So another uid than the stored one shows that this is another cluster: its lists must not count as absences in the old one (I5).
 
     Returns None if it does not exist or may not be read. ``lists``: ask with a list; else read the object (RBAC: ``get``).
 

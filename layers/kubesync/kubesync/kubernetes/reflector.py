@@ -95,7 +95,10 @@ class KubernetesReflector:
         self._lists.stop()
 
     def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None:
-        """List and watch until ``stop`` or the deadline; errors go to the sink."""
+        """List and watch until ``stop`` or the deadline; errors go to the sink. Called once, in the listener's thread.
+
+        ``resume_from``: the checkpoint's version, to watch from; None: list first.
+        """
         self._deadline = deadline_monotonic
         self._position = None if resume_from is None else Position(resume_from)
         self._last_version = resume_from or 0
@@ -129,7 +132,7 @@ class KubernetesReflector:
         return self._stopped.is_set() or self._clock.monotonic() >= self._deadline
 
     def _list(self, sink: WatchSink) -> None:
-        """Read a list, hand it to the sink and set the position. Returns without one if the list expired for the first time."""
+        """Read a list, hand it to the sink and set the position. If a list expires for the first time, the position stays None: list again."""
         try:
             found = self._lists.read(self._deadline, sink)
         except TooOldError as error:
@@ -204,16 +207,16 @@ class KubernetesReflector:
             self._pause(self._backoff.next_delay())
 
     def _verify_version(self, sink: WatchSink, position: Position) -> None:
-        """Fetch the store's own version after a long silence. If it is lower than the position, list next.
+        """Fetch the store's own version after a long silence: a list has it, also one of a single object. If it is lower than ours, list next.
 
-        A watch from a version that the store never had stays silent for ever.
+        A watch from a version that the store has not reached stays silent for ever. It happens after a store was restored or replaced.
         """
         request = urls.list_page(self._resource, self._scope.namespace, limit=1)
         body = self._api.fetch(request, deadline_monotonic=self._deadline)
         if read_list_page(self._resource, body).resource_version < position.version:
             sink.on_stale()
             self._position = None
-        else:
+        else:  # the version is good: nothing has happened. Ask again after the next long silence.
             position.quiet_since = None
 
     def _report_and_wait(self, sink: WatchSink, error: ListenerError) -> None:

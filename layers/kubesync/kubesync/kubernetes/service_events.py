@@ -55,6 +55,7 @@ def post_event(api: ApiClient, event: ServiceEvent, at: float) -> None:
 def event_request(event: ServiceEvent, at: float) -> ApiRequest:
     """Build the request that creates an Event. ``at``: epoch seconds."""
     key, problem = event.service, event.problem
+    # The same problem gives the same name: the API server then refuses to store it twice.
     identity = "\n".join((event.uid, problem.code, problem.subject, problem.message))
     digest = sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

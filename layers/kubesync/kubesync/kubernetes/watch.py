@@ -67,8 +67,9 @@ def follow(
 
     If the stream ends inside a line, that line is not an event. It comes again when the watch resumes from the position.
 
-    Returns whether the watch is silent for two bookmark intervals: the version may be from the future. False: the server ended the watch
-    cleanly, or the deadline has come.
+    Returns True if nothing has proved for two bookmark intervals that the server knows the position's version: the caller verifies it. A
+    server whose store was reset never reaches the version, and so sends nothing. False: the server ended the watch cleanly, or the deadline
+    has come.
 
     Raises:
         TooOldError: the server sent 410 in the stream.
@@ -102,17 +103,24 @@ def follow(
 
 
 def _deliver(block: Block, resource: Resource, position: Position, sink: EventSink) -> None:
-    """Pass on the events of a block, and count in ``poisoned`` failures right after one version. The hot path: a few microseconds an event."""
+    """Pass on what a block completes, in the order of the stream: lines, events that were scanned already, lines. Raises what goes wrong.
+
+    A failure with nothing new before it repeats when the watch resumes from the same version. ``poisoned`` counts these in a row: after some of
+    them the reflector lists, which gets past them. 429 is no such failure: the server is only busy.
+
+    This is the hot path: a few microseconds an event.
+    """
     before = position.heard
     try:
         _deliver_lines(block.before, resource, position, sink)
         _pass_on(block.events, position, sink)
         _deliver_lines(block.after, resource, position, sink)
-    except TooOldError:
+    except TooOldError:  # the reflector lists at once
         raise
-    except Exception as error:  # also a fault of ours: only a list gets past the line that brings it out
+    except Exception as error:  # also a fault of ours, which a line brings out each time that it is read
         busy = isinstance(error, StatusError) and error.status == 429
-        position.poisoned = (0 if position.heard > before else position.poisoned) + (not busy)
+        failures_before = 0 if position.heard > before else position.poisoned
+        position.poisoned = failures_before if busy else failures_before + 1
         raise
     if position.heard > before:
         position.poisoned = 0
@@ -140,7 +148,7 @@ def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, s
 
 
 def _pass_on(events: list[RawEvent], position: Position, sink: EventSink) -> None:
-    """Pass on events, then advance the position."""
+    """Pass on events, then advance the position: if the sink fails, the next watch gets them again."""
     if events:
         sink.on_events(events)
         position.version = events[-1].resource_version

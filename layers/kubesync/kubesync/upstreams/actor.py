@@ -37,13 +37,13 @@ class NamedUpstreams:
         self._late = ""  # which cluster keeps it waiting; empty: none does for long
         self.host: Host[NamedReport] = Host("composer", self, ports.scheduler, activity)
         self._composing = False  # ``start`` was called
-        self._until = 0.0  # monotonic: when the drain ends, for ``join``
+        self._until = 0.0  # monotonic: when the drain ends. For ``join``, in the session's thread; the actor itself has ``_drain``
         # Only the actor uses these, except that any thread sets ``marked``.
         self.marked = False
         self._asked: deque[CompareNamed] = deque()
         self._due_at = math.inf  # monotonic: when marks are composed next; infinite: there are none
-        self._failures = 0  # in a row
-        self._drain: Drain | None = None
+        self._failures = 0  # how often in a row composing has failed
+        self._drain: Drain | None = None  # None: the session goes on
         ports.tables.named.on_note = self.wake
 
     # --- for the session's thread ---
@@ -100,9 +100,12 @@ class NamedUpstreams:
                 raise TypeError(message)
 
     def step(self) -> float | None:
-        """Do one thing: wait for clusters that must note references, compare for a resync, or compose. Returns as ``Actor.step``."""
+        """Do one thing: wait for clusters that must note references, compare for a resync, or compose. Returns as ``Actor.step``.
+
+        At the session's end (``Drain``) it still composes what is marked, until the drain's time, but begins no comparison.
+        """
         now, drain = self._clock.monotonic(), self._drain
-        if drain is not None and drain.abandon:
+        if drain is not None and drain.abandon:  # another session may have become master: write nothing
             return None
         if self._composer.waiting:
             return self._wait_for_clusters()
@@ -110,15 +113,17 @@ class NamedUpstreams:
         if self._asked and drain is None:
             self._compare(self._asked.popleft())
             return AT_ONCE
-        if not self._composing:
+        if not self._composing:  # before ``start`` it only answers resyncs
             return ON_MESSAGE if drain is None else None
-        # In a drain, what has failed is tried at the time that ``handle_error`` has set, and new marks do not bring it forward.
-        if self.marked and not (self._failures and drain is not None):
+        # New marks are composed soon. But in a drain, what has failed waits for the time that ``handle_error`` has set: new marks do not bring
+        # it forward.
+        backs_off = drain is not None and self._failures > 0
+        if self.marked and not backs_off:
             self.marked = False
             self._due_at = min(self._due_at, now + _COLLECT_SECONDS if drain is None else now)
         if now + _ROUNDING >= self._due_at:
             return self._compose()
-        # If the session drains, marks that cannot be composed in time stay for the next master.
+        # Nothing is due yet. In a drain the actor ends if nothing falls due before the drain's time: marks that are left stay for the next master.
         return None if drain is not None and self._due_at >= drain.until else self._due_at - now
 
     def handle_error(self, error: Exception) -> float | None:
@@ -127,6 +132,7 @@ class NamedUpstreams:
         self._report.problem = str(error) if known else f"{type(error).__name__}: {error}"
         (logger.warning if known else logger.exception)("composing failed, trying again", error=self._report.problem)
         self._failures += 1
+        # The session goes on: marks of a moment more are composed in the same round. A drain has no time for that.
         delay = _BACKOFF.delay(self._failures) + (_COLLECT_SECONDS if self._drain is None else 0.0)
         self._due_at = self._clock.monotonic() + delay
         return delay
@@ -136,13 +142,16 @@ class NamedUpstreams:
         return replace(self._report, problem=self._late or self._report.problem)
 
     def _wait_for_clusters(self) -> float | None:
-        """Remind clusters that have not noted new references for long, and report them. Returns as ``step``."""
+        """Wait for clusters that have not noted new references: before they have, nothing is composed or compared. Returns as ``Actor.step``.
+
+        A cluster that takes long is asked again, and shown in the report. If the session drains, the wait and the actor end with the drain.
+        """
         now = self._clock.monotonic()
         until = math.inf if self._drain is None else self._drain.until
         if now >= until:
             return None
         if now + _ROUNDING >= self._composer.remind_at:
-            self._composer.ask()
+            self._composer.ask()  # drops clusters that are not served any more from ``waiting``
             if not self._composer.waiting:
                 return AT_ONCE
             self._late = f"cluster {min(self._composer.waiting)} is busy recording"
@@ -150,12 +159,12 @@ class NamedUpstreams:
         return min(until, self._composer.remind_at) - now
 
     def _compose(self) -> float | None:
-        """Compose, and try again later if that fails. Returns as ``step``."""
+        """Compose what is marked, and try again later if that fails. Called when it is due. Returns as ``Actor.step``."""
         self._due_at = math.inf
         try:
             self._composer.compose()
         except ReferencesError:
-            self._due_at = self._clock.monotonic()  # as soon as the clusters have answered
+            self._due_at = self._clock.monotonic()  # stays due: ``step`` first waits for the clusters, then composes
         except NotMasterError as error:
             self._ports.not_master(error)
             return None
@@ -166,7 +175,7 @@ class NamedUpstreams:
         return AT_ONCE
 
     def _compare(self, asked: CompareNamed) -> None:
-        """Compare for a resync and answer it. If clusters must note references first, put the request back."""
+        """Compare for a resync and answer it. If clusters must note references first, put the request back: ``step`` repeats it later."""
         try:
             rows = self._composer.compare(asked)
         except ReferencesError:

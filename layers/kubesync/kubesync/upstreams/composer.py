@@ -105,11 +105,13 @@ class Composer:
         self._registry = Registry()  # as read last
 
     def compose(self) -> None:
-        """Compose what the marks name, write it, and remove the marks.
+        """Compose what the marks name, write it, and remove the marks. Called a moment after marks were made, and before a comparison.
 
-        Raises KubesyncError, ReferencesError. StoreBusyError: some names are stuck, and their marks stay.
+        A name is *stuck* if an upstream that it is made of, or its own, cannot be read now. It is left as it is, and its marks stay.
+
+        Raises ReferencesError as ``_refresh_registry``; StoreBusyError: some names are stuck, the others are written; another KubesyncError.
         """
-        marks = self._ports.table.marks(self._ports.shard)
+        marks = self._ports.table.marks(self._ports.shard)  # by upstream: the version that was marked
         if not marks:
             return
         registry = self._refresh_registry()
@@ -121,7 +123,7 @@ class Composer:
         rewrites, stuck = self._find_rewrites(whys)
         # 2. The marks that stay: of what cannot be composed now.
         kept = {upstream for upstream in marks if not stuck.keys().isdisjoint(self._names_of(upstream))}
-        # A newer release composes what it registered: its marks stay.
+        # This release does not understand these registrations, a newer one may: their marks stay for it.
         kept |= {named_key(name) for name in registry.unreadable}
         table, shard = self._ports.table, self._ports.shard
         done = [table.unmark(shard, up, version) for up, version in sorted(marks.items()) if up not in kept]
@@ -132,8 +134,12 @@ class Composer:
             raise StoreBusyError(f"cannot be read whole: {said}; `kubesync resync` mends what was changed by hand")
 
     def _names_of(self, upstream: str) -> Iterable[str]:
-        """Return the names of named upstreams that are made of an upstream, itself included if it is a named one."""
+        """Return the names to compose when an upstream has changed. Leaves out names whose registration this release does not understand.
+
+        ``upstream``: its key in the table: a Service's (``<cluster>/...``) or a named one's (``named/<name>``).
+        """
         names = self._ports.tables.named.index.get(upstream, frozenset())
+        # A named upstream that is not registered any more is not in the index. It still has to be removed from the table.
         own = {upstream.removeprefix(PREFIX)} if is_named(upstream) else set[str]()
         return sorted((names | own) - self._registry.unreadable)
 
@@ -146,44 +152,52 @@ class Composer:
         Raises ReferencesError while a cluster has not answered.
         """
         if self._ports.table.version() != self._registry.version:
+            # The key of a Service's upstream begins with its cluster.
             self.waiting = {upstream.partition("/")[0] for upstream in self.load() if not is_named(upstream)}
-            self.ask()
+            self.ask()  # leaves in ``waiting`` only clusters that will answer
         if self.waiting:
             raise ReferencesError
         return self._registry
 
     def ask(self) -> None:
-        """Ask the clusters in ``waiting``, also again: they may have begun anew. Removes those that are not served here from ``waiting``."""
+        """Ask each cluster in ``waiting`` to note new references. Removes clusters that are not served here from ``waiting``: nobody would answer.
+
+        The actor calls it again every few seconds while it waits: a cluster that has started anew may have lost the message.
+        """
         self.remind_at = self._ports.scheduler.monotonic() + _REMIND_SECONDS
         refer = Refer(self._registry.version)
-        self.waiting = {cluster for cluster in sorted(self.waiting) if self._ports.to_cluster(cluster, refer)}
+        for cluster in sorted(self.waiting):
+            if not self._ports.to_cluster(cluster, refer):
+                self.waiting.discard(cluster)
 
     def noted(self, cluster: str, number: int) -> None:
-        """Note that a cluster has answered ``Refer``. ``number``: the version of the registry that it was asked about: an older one counts not."""
+        """Note that a cluster has answered ``Refer``. ``number``: the registry's version that it was asked about. An older one is ignored."""
         if number == self._registry.version:
             self.waiting.discard(cluster)
 
     def load(self) -> frozenset[str]:
-        """Read the registry, and let clusters mark by it from now on. Returns the upstreams that are referred to for the first time.
+        """Read the registry. From now on, clusters leave a mark when an upstream changes that this registry refers to.
 
-        The first time, no cluster need be asked: none has planned anything yet.
+        Returns the keys of upstreams that the registry read before did not refer to: their clusters must note the new references. The caller
+        at the beginning of a session ignores them: no cluster has planned anything yet.
         """
         registry, shard = self._ports.table.read(), self._ports.shard
         ours = {name: entry for name, entry in registry.named.items() if entry.shard == shard}
-        index = dependents_of(ours)
+        index = dependents_of(ours)  # by key of an upstream: the names to compose when it changes
         self._registry, self.report.registered = registry, len(ours)
         return self._ports.tables.named.follow(index)
 
     def _find_rewrites(self, whys: Mapping[str, str]) -> tuple[Sequence[Rewrite], Mapping[str, str]]:
-        """Find the writes that correct these named upstreams, by the registry and the Services' upstreams. Reads only.
+        """Compose these names, compare them with the table, and find the writes that correct it. Reads only: the caller writes.
 
-        Also returns the names that cannot be composed now, each with an upstream of theirs that cannot be read.
+        Returns the writes, and the names that are stuck, each with the upstream that cannot be read now: of a Service, or its own.
 
         ``whys``: the names to compare, each with the reason for the audit. Names of other shards are left out.
         """
         named, ports = self._registry.named, self._ports
         made_of = {name: _constituents(name, named) for name in whys}
         upstreams = sorted(set[str]().union(*made_of.values()))
+        # By upstream of a Service: its nodes; None: it does not exist; _UNREADABLE.
         read = dict(
             zip(upstreams, ports.tables.reads(partial(_nodes_of, ports.tables.upstreams), upstreams), strict=True)
         )
@@ -195,7 +209,7 @@ class Composer:
             entry = named.get(name)  # None: it is not registered, or not any more
             if entry is not None and entry.shard != ports.shard:
                 continue
-            nodes = None if entry is None else compose(name, named, read).nodes
+            nodes = None if entry is None else compose(name, named, read).nodes  # None: remove it
             try:
                 rewrite = self._rewrite_of(name, nodes, whys[name])
             except NewerSchemaError:  # its own item is of a newer release
@@ -251,18 +265,21 @@ class Composer:
             )
             try:
                 fenced_writer.run([], [*actions, *audit], token)
-            except StaleStateError as stale:
+            except StaleStateError as stale:  # ``places``: the keys whose writes were refused
                 renewed = {action.key for action in actions if is_mark(action)}.intersection(stale.places)
                 if not renewed or not renewed.issuperset(stale.places):
                     raise
                 actions = [action for action in actions if action.key not in renewed]
-                self._ports.tables.named.on_note()  # they are composed next
+                self._ports.tables.named.on_note()  # wakes the actor: what was marked again is composed next
             else:
                 self.report.written += len(entries)
                 return
 
     def compare(self, asked: CompareNamed) -> list[dict[str, str]]:
-        """Compare named upstreams (of one cluster, or all) and correct them. Returns one row for each that differed unmarked.
+        """Compare named upstreams (of one cluster, or all) with the table for a full resync, and correct them unless it is a dry run.
+
+        Returns one row for each name that differs and has no mark: with a mark, the difference is only a change that is composed soon. Its
+        ``drift``: as in ``Rewrite``; ``unknown``: the name is stuck (``compose``).
 
         A comparison of all includes unregistered ones (it scans the table). Only a forced resync removes those: a registry
         that was lost, or restored from a backup, does not prove that they are unwanted (I5).
@@ -277,24 +294,27 @@ class Composer:
         rewrites, stuck = self._find_rewrites(whys)
         if not asked.dry_run:
             self._write([each for each in rewrites if each.drift != "stray" or asked.force])
-        # Marked upstreams are composed anyway.
-        coming = {name for upstream in marked for name in self._names_of(upstream)}
-        drifts = {each.name: each.drift for each in rewrites if each.name not in coming}
+        to_be_composed = {name for upstream in marked for name in self._names_of(upstream)}
+        drifts = {each.name: each.drift for each in rewrites if each.name not in to_be_composed}
         drifts |= dict.fromkeys(stuck, "unknown")
         return [{"upstream": named_key(name), "drift": drift} for name, drift in sorted(drifts.items())]
 
     def _names_to_compare(self, cluster: str, registry: Registry) -> Collection[str]:
-        """Return the names that are made of a cluster's upstreams. Empty ``cluster``: all of this shard, and unregistered ones in the table."""
+        """Return the names of the named upstreams that a full resync compares.
+
+        ``cluster``: only those that are made of its upstreams, whose keys begin with it. Empty: all that are registered for this shard, and those
+        in the table that nobody has registered.
+        """
         index = self._ports.tables.named.index
         if cluster:
             return sorted({name for up, names in index.items() if up.partition("/")[0] == cluster for name in names})
-        actual = {
+        in_table = {
             stored.upstream.removeprefix(PREFIX)
             for stored in self._ports.tables.upstreams.read_all(is_named, nodes=False)
             if not stored.deleted
         }
         ours = {name for name, entry in registry.named.items() if entry.shard == self._ports.shard}
-        return sorted(ours | (actual - registry.named.keys() - registry.unreadable))
+        return sorted(ours | (in_table - registry.named.keys() - registry.unreadable))
 
 
 def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:

@@ -189,6 +189,7 @@ class ApiClient:
             raise
         finally:
             response.close()
+            # Such a connection has closed without ``release``, so that its body could still be cut. Others call it when they close.
             if _ends_with_its_connection(response):
                 self._interrupter.release()
 
@@ -269,6 +270,7 @@ class ApiClient:
     def _authorization(self, *, fresh: bool) -> dict[str, str]:
         """The Authorization header. Remembers the token, so that errors can hide it, and notes when it ends."""
         token = self._read_token(fresh=fresh)
+        # A token that its source renews by itself ends and is replaced all the time: its end concerns nobody.
         self._ends.note_sent_token(None if self._access.renews_token else token, fresh=fresh)
         if token is None:
             return {}

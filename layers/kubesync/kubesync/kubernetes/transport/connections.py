@@ -71,7 +71,8 @@ class Interrupter:
         # What ``interrupt`` cuts: the socket, or its duplicate (``_duplicated``).
         self._handle: socket.socket | None = None
         self._duplicated = False
-        self._silence_seconds = self._until = math.inf  # see ``limit``
+        # How long the server may send nothing, and when (monotonic) all calls must have ended. Set by ``limit``.
+        self._silence_seconds = self._until = math.inf
 
     def raise_if_stopped(self) -> None:
         """Raise StoppedError if ``interrupt`` was called."""
@@ -101,7 +102,9 @@ class Interrupter:
         return handle
 
     def replace_duplicate(self, handle: socket.socket, sock: socket.socket) -> socket.socket:
-        """Remember the socket itself, and close its duplicate. Whoever closes the socket calls ``release`` before.
+        """Remember the socket itself, and close its duplicate. Called once an answer begins: TLS has taken the socket over by then.
+
+        Whoever closes the socket calls ``release`` before.
 
         Returns the handle for ``release``: unchanged if the duplicate is no longer remembered.
         """
@@ -208,7 +211,8 @@ class _Interruptible(HTTPConnection):
         return response
 
     def close(self) -> None:
-        # For "Connection: close", http.client closes its connection before the body is read: the duplicate stays until it is.
+        # At an answer with "Connection: close", http.client calls this inside ``getresponse``, before the body is read. The Interrupter keeps
+        # the duplicate, so that it can still cut the body. After the body ``ApiClient`` calls ``release``.
         if not self._in_getresponse and self._handle is not None:
             self._interrupter.release(self._handle)
             self._handle = None

@@ -35,17 +35,20 @@ class CredentialEnds:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._ends: dict[Credential, tuple[float, ...]] = {}  # as ``known``, without what handshakes have shown
+        # As ``known``, but only from configuration and tokens. What handshakes have shown counts before it.
+        self._ends: dict[Credential, tuple[float, ...]] = {}
         # The authorities to trust, as PEM. None: the public ones, or TLS is not verified.
         self._bundle: str | None = None
         # Of certificates that handshakes have shown: by end (epoch seconds), when (monotonic) it was shown last.
         self._shown: dict[Credential, dict[float, float]] = {}
 
     def known(self) -> Mapping[Credential, tuple[float, ...]]:
-        """The end of each credential (epoch seconds). A credential that is missing was not seen yet.
+        """The ends by credential, in epoch seconds, for the report of the cluster.
 
-        Empty: the credential is not used, has no end, or is renewed all the time. Several: one of these, the latest if nothing
-        better is known.
+        missing        not seen yet
+        no end         not used, has no end, or is renewed all the time
+        one end        it ends then
+        several ends   only of the CA: the bundle's certificates. No handshake has shown yet which of them the server's chain ends with
         """
         with self._lock:
             return {**self._ends, **{what: (min(ends),) for what, ends in self._shown.items() if ends}}
@@ -53,8 +56,9 @@ class CredentialEnds:
     def note_configuration(self, *, verified: bool, ca_pem: str | None = None, client_pem: str | None = None) -> None:
         """Note what a connection uses: this bundle of authorities (None: the public ones), and this client certificate, the first in its text.
 
-        The end of the CA stays as it is while the bundle does. Another bundle begins with all its ends, until a handshake shows which one counts.
-        If its last end concerns nobody, because something renews it all the time, none does.
+        Called when a client makes its connection. The same bundle as before changes nothing of the CA: a handshake may have shown already which
+        of its certificates counts. Another bundle begins with the ends of all of them. If the certificate that ends last is renewed all the
+        time (``end_that_counts``), so is the bundle: the CA then has no end that a person must know.
         """
         bundle = ca_pem if verified else None
         with self._lock:
@@ -74,8 +78,9 @@ class CredentialEnds:
         if not found:
             return
         with self._lock:
-            # The last one is the authority's, unless there is only one certificate.
+            # The last one is the authority's, unless there is only one certificate. Of the others, the one that ends first counts.
             self._note_shown(Credential.SERVER_CERTIFICATE, min(found[:-1] or found, key=lambda each: each.ends_at))
+            # Public authorities (no bundle) have no end here. If one of the chain could not be read, the last one found need not be the authority's.
             if self._bundle is not None and len(found) == len(chain):
                 self._note_shown(Credential.CA, found[-1])
 
@@ -90,19 +95,23 @@ class CredentialEnds:
             if found is None:
                 self._ends[Credential.TOKEN] = ()
                 return
-            # Asked for a moment before its end: only a short-lived token does not count then.
+            # ``end_that_counts`` leaves out a token only if it is short-lived and valid. A second before its end every token is valid.
             short_lived = end_that_counts(found, found.ends_at - 1) is None
             if not short_lived or fresh or found.ends_at > self._clock.epoch_seconds():
                 self._ends[Credential.TOKEN] = self._relevant_ends([found])
 
     def _note_shown(self, what: Credential, found: Validity) -> None:
-        """Remember that a certificate was shown now, and forget those that were not shown within _SHOWN_SECONDS."""
-        now, seen, counting = self._clock.monotonic(), self._shown.setdefault(what, {}), self._relevant_ends([found])
-        seen.update(dict.fromkeys(counting, now))
-        if not counting:
+        """Remember the end of a certificate that a handshake shows now. Forget ends that no handshake has shown within _SHOWN_SECONDS.
+
+        API servers behind one address may show different certificates, so several ends are kept. The caller holds the lock.
+        """
+        now, shown = self._clock.monotonic(), self._shown.setdefault(what, {})  # shown: by end, when it was shown last
+        ends = self._relevant_ends([found])  # one end; none if the certificate is renewed all the time
+        shown.update(dict.fromkeys(ends, now))
+        if not ends:
             self._ends[what] = ()
-        for end in [end for end, at in seen.items() if at <= now - _SHOWN_SECONDS]:
-            del seen[end]
+        for end in [end for end, at in shown.items() if at <= now - _SHOWN_SECONDS]:
+            del shown[end]
 
     def _relevant_ends(self, found: Sequence[Validity]) -> tuple[float, ...]:
         """The ends of credentials, without those that no person has to know (``end_that_counts``)."""

@@ -87,7 +87,10 @@ class LineStream:
 
 
 def _socket_file(response: requests.Response) -> Any:
-    """The file below http.client of a chunked body. None: read through urllib3 instead."""
+    """The file from which http.client reads the socket, if the body is chunked. None: read through urllib3 instead.
+
+    ``LineStream`` removes the chunks itself: the readers of http.client and urllib3 wait until a whole chunk has come.
+    """
     raw: Any = response.raw
     original = getattr(raw, "_original_response", None)
     return original.fp if raw.chunked and original is not None else None

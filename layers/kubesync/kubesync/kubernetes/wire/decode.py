@@ -97,7 +97,7 @@ def read_event_header(line: bytes, resource: Resource) -> EventHeader:
     try:
         header = _HEADER.validate_json(line)
     except ValidationError as error:
-        if not _is_not_json(error):
+        if not _is_not_json(error):  # it is JSON, of the wrong form
             return UnreadableEvent(_first_problem(error))
         try:
             header = _HEADER.validate_python(_lenient_json(line))
@@ -169,7 +169,7 @@ def read_list_page(resource: Resource, body: bytes, prefixes: tuple[str, ...] = 
 
 
 def read_uid(body: bytes) -> str | None:
-    """Read the uid of one object, whatever else the object holds. None: it has no valid uid.
+    """Read the uid of one object, whatever else the object holds: of the Service that identifies the cluster. None: it has no valid uid.
 
     Raises:
         BodyError: the answer is not an object.
@@ -183,9 +183,10 @@ def read_uid(body: bytes) -> str | None:
 
 
 def read_cut_page(resource: Resource, head: bytes, problem: str) -> ListPage | None:
-    """Read the beginning of a page of one object that was too long to be read whole. The object gets this problem, and no value.
+    """Read the page of one object that was too long to be read whole, by its beginning. The object gets this problem, and no value.
 
-    So its name is known, and the list still proves which objects exist (I5). None: API servers write no page that begins so.
+    Its name is enough for the list to prove which objects exist (I5). None: the name was not found, because the page does not begin as
+    API servers write it. Then the caller fails the list.
     """
     beginning = _PREFIX_OF_PAGE.match(head)
     if beginning is None:

@@ -31,10 +31,10 @@ class ChunkDecoder:
         self._left = 0  # bytes of the current chunk still to come, those of the CRLF after it included
 
     def resume(self, block: bytes) -> tuple[bytes, int]:
-        """Prepend a size line that the last block cut. Returns the block, and the offset of the next chunk in it.
+        """Prepend the beginning of a size line with which the last block ended. Returns the block, and the offset of the next chunk in it.
 
-        Bytes before that offset belong to the chunk under way. The caller (``transport.streams``) lets the scan of the watch read from the
-        offset, and feeds the rest to the decoder.
+        Bytes before that offset belong to the chunk that an earlier block began. The caller (``transport.streams``) lets the scan of the watch
+        read from the offset, and feeds the rest to the decoder.
         """
         block, self._head = self._head + block, b""
         return block, min(len(block), self._left)
@@ -61,11 +61,12 @@ class ChunkDecoder:
 
     def _read_chunk(self, block: bytes, at: int, pieces: list[bytes]) -> int:
         """Add what the block holds of the chunk under way to ``pieces``. Returns the offset behind it."""
-        end = at + self._left
+        end = at + self._left  # behind the CRLF that follows the payload
         payload_end = max(at, end - len(_END_OF_CHUNK))
-        # Each may be cut off by the block's end. An earlier block may have had all of the payload, and the CR.
+        expected = _END_OF_CHUNK[payload_end - end :]  # CRLF; only LF if an earlier block ended with the CR
+        # The block may end inside of either.
         payload, closing = block[at:payload_end], block[payload_end:end]
-        if closing != _END_OF_CHUNK[payload_end - end :][: len(closing)]:
+        if not expected.startswith(closing):
             raise MalformedBodyError("a chunk does not end where its size says")
         if payload:
             pieces.append(payload)

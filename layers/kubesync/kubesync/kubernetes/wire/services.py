@@ -126,7 +126,10 @@ def _ports(models: Sequence[PortModel | SlicePort] | None) -> tuple[Port, ...]:
 
 
 def project_endpoints(model: EndpointsModel, _prefixes: tuple[str, ...] = ()) -> EndpointsObject:
-    """Keep of an Endpoints object one group per subset. The list that holds an address says whether it is ready."""
+    """Keep of an Endpoints object one group per subset. The list that holds an address says whether it is ready.
+
+    ``_prefixes``: of annotations to keep, as for each ``Project``. None are kept of endpoints.
+    """
     metadata = model["metadata"]
     groups = []
     for subset in model.get("subsets") or ():
@@ -138,7 +141,7 @@ def project_endpoints(model: EndpointsModel, _prefixes: tuple[str, ...] = ()) ->
 
 
 def project_endpoint_slice(model: EndpointSliceModel, _prefixes: tuple[str, ...] = ()) -> EndpointsObject:
-    """Keep of an EndpointSlice one group; none if it holds host names (address type FQDN), which are not nodes."""
+    """Keep of an EndpointSlice one group; none if it holds host names (address type FQDN), which are not nodes. ``_prefixes``: not used."""
     service = (model["metadata"].get("labels") or {}).get(_SERVICE_NAME, "")
     if model["addressType"] not in _ADDRESS_TYPES:
         return EndpointsObject(service=service, fqdn=True)
