@@ -146,7 +146,7 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="a session that cannot know it yet says that nothing fails",
         invariants="I10",
         file="session/health.py",
-        old="    if failing or not (pending or any(waits)):\n",
+        old="    if failing or not (pending or any(not_working)):\n",
         new="    if True:\n",
         caught_by=(_HEALTH + "test_i10_listeners_count_once_they_have_failed_for_three_minutes",),
     ),

@@ -178,7 +178,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         invariants="I2",
         file="session/lease_keeper.py",
         old="            mine = self.truly_master()\n",
-        new="            mine = self._table.read()\n",
+        new="            mine = self.table.read()\n",
         caught_by=(_KEEPER + "test_i2_fence_of_a_successor_ends_the_session_and_nothing_is_written",),
     ),
     Mutant(

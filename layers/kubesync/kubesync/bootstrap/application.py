@@ -145,7 +145,11 @@ class ConfiguredAccess:
         return None if config.token is None else self._secret_token(config.token, config.server)
 
     def _new_eks_token(self, cluster: str, role_arn: str | None, external_id: str) -> IssuedToken:
-        """``cluster``: the ARN of an EKS cluster, which also says its region, or its name."""
+        """Return a source of bearer tokens for an EKS cluster. ``_eks_token`` keeps it, so all connections of a session use the same.
+
+        ``cluster``: its ARN, which also says its region, or its name. ``role_arn``: a role to assume first; None: the session's own identity
+        signs. ``fresh``: the API server has refused the last token.
+        """
         arn = _EKS_ARN.fullmatch(cluster)
         name, region = (arn["name"], arn["region"]) if arn else (cluster, None)
         role = None if role_arn is None else AssumedRole(self._session, role_arn, external_id, self._clock, region)
@@ -162,6 +166,9 @@ class ConfiguredAccess:
         return SecretCertificates(references, self._secret_clients, self._clock)
 
     def _reference(self, text: str) -> SecretReference:
+        """Parse a reference of a configuration. One that is not allowed here, such as ``file:`` on Lambda, is an error of the cluster's
+        connection (DeniedError): its listeners fail, and the session goes on.
+        """
         try:
             return parse_secret_reference(text, local=self._local)
         except UsageError as error:
@@ -209,7 +216,7 @@ class Application:
 
     def zones(self) -> ZoneClient:
         """Route 53. Each zone is reached with the role that is registered for it."""
-        # A client of its own, made when a zone is first used: the sessions' clients belong to their threads.
+        # The roles are read over a DynamoDB client of their own, which is made when a zone is first used.
         table = cache(lambda: ZoneAccessTable(self.store()))
         return RoutedZoneClient(self.zone_accounts(), lambda zone_id: table().read(zone_id), self.scheduler)
 
@@ -235,7 +242,9 @@ class Application:
         return KubernetesConnector(self.settings, self.scheduler, self.access())
 
     def new_session(self, progress: Progress = quiet, stand_by_seconds: float | None = None) -> Session:
-        """A session with its own clients. Nothing is connected before it runs. ``stand_by_seconds``: None: as set.
+        """A session with its own clients. Nothing is connected before it runs.
+
+        ``stand_by_seconds``: for how long it may wait for the lease; None: as the settings say.
 
         No client outlives its session: Lambda freezes the process between two invocations, and its connections die unnoticed.
         """
@@ -244,8 +253,8 @@ class Application:
         counted = StoreCalls()
         lease = LeaseTable(self.lease_store(counted), settings.shard, self.schema)
         stand_by = settings.stand_by_seconds if stand_by_seconds is None else stand_by_seconds
-        held = settings.lease_seconds, settings.lease_renew_seconds, settings.lease_write_seconds
-        keeper = LeaseKeeper(lease, session_id, LeaseTimes(*held, stand_by), self.scheduler)
+        times = settings.lease_seconds, settings.lease_renew_seconds, settings.lease_write_seconds
+        keeper = LeaseKeeper(lease, session_id, LeaseTimes(*times, stand_by), self.scheduler)
         parts = MasterParts(
             session_id, self.store(counted), self.zones(), self.connector(), settings, self.scheduler, counted
         )

@@ -78,7 +78,7 @@ class ClusterResync:
         if config.paused:
             raise ResyncError(f"cluster {name} is disabled: `kubesync cluster enable {name}`, then run it again")
         part = progress.begin_cluster(name, config.revision)
-        self.listed = bool(part.document)
+        self.listed = bool(part.document)  # a part is stored first when the cluster is listed
         self.zones = set(part.zones) if self.listed else {zone.id for zone in config.zones}
         self._master = master
         self._config = config
@@ -91,7 +91,7 @@ class ClusterResync:
         self.moved: set[ObjectKey] = set()
         self._known: list[Baseline] = []  # the known sets of the zone that is walked
         self._held: list[dict[str, Any]] = []  # rows of deletions that are held back
-        self._conflicts: dict[ObjectKey, Mapping[Name, str]] = {}
+        self._conflicts: dict[ObjectKey, Mapping[Name, str]] = {}  # by key, why it cannot have some of its names
         self._reread: set[ObjectKey] = set()  # keys whose conflicts are read once more for the report
 
     @property
@@ -212,7 +212,8 @@ class ClusterResync:
         try:
             return ask_cluster(self._master, self.name, relist, self._check_lists)
         except BaseException as error:
-            # A person forced deletions at this moment. The lists must not be recorded at any later time (I5).
+            # Whatever ended the wait, the cluster's actor may still list. A person forced deletions for this moment only, so lists that
+            # come later must be recorded in the normal mode, which holds deletions back (I5).
             last_errors: Answer[Mapping[str, ListenerError]] = Answer(self._master.parts.scheduler)
             withdrawn = self._master.send(self.name, messages.WithdrawRelist(last_errors))
             if not isinstance(error, messages.ListingFailedError | ResyncError):
@@ -220,6 +221,7 @@ class ClusterResync:
             try:
                 self._check()  # the session's end is no error of the cluster
             except ResyncError as ended:
+                # What the listeners failed with so far: the actor answers the withdrawal with it, if the cluster still has an actor.
                 known = withdrawn and last_errors.wait(_LAST_ERRORS_SECONDS)
                 said = _in_words(last_errors.result()) if known else ""
                 raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
@@ -244,7 +246,8 @@ class ClusterResync:
     def knows(self, upstream: str) -> bool:
         """Whether a key had this upstream when the states were read. Call ``read_upstreams`` first.
 
-        Only hashes are kept, 8 bytes each, because the upstreams of all clusters are held at once.
+        Only hashes are kept, 8 bytes each, because the upstreams of all clusters are held at once. If an orphan has the same hash as another
+        upstream, it stays: nothing is removed by mistake.
         """
         assert self._upstreams is not None
         at = bisect_left(self._upstreams, hash(upstream))
@@ -308,10 +311,11 @@ class ClusterResync:
     def compare(self, zone_id: str, actual: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
         """Compare the known sets with the zone, and forget the known sets. Fills ``moved``.
 
-            zone actors (``ResyncProgress.zones_held``)   a known set that differs from the walk
-            -------------------------------------------   --------------------------------------
-            run, so batches may have changed it           is a suspect: the zone itself checks it, between two batches
-            none: a dry run in a session of its own       has drifted, unless it is ``unsettled``
+            the actors of zones                       a known set that differs from the walk
+            -------------------                       --------------------------------------
+            run: batches may have changed it          is a suspect: the zone itself checks it, between two batches
+            do not run (``zones_held``), in a dry     has drifted, unless it is ``unsettled``
+              run in a session of its own
 
         Args:
             zone_id: the zone.
@@ -320,6 +324,7 @@ class ClusterResync:
         """
         if self._forecast is not None:
             self._forecast.find_conflicts(actual, unsettled)
+        # A set of ours that somebody replaced by one with a set identifier counts as changed, not as gone.
         found = with_replacements(actual)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
@@ -362,7 +367,9 @@ class ClusterResync:
         keys: tuple[ObjectKey, ...] = (),
         names: frozenset[str] = frozenset(),
     ) -> AbstractSet[ObjectKey]:
-        """Let the zone compare, and add the drifts to the report. Returns keys that were written meanwhile, of which nothing is known.
+        """Let the zone's actor compare keys, and add the drifts that it finds to the report.
+
+        Returns the keys that it did not compare, because they were written after this resync had read their states.
 
         Give ``known`` and ``actual``: sets and how the walk found them. Or ``keys`` and ``names``: the zone reads these names now
         (``CompareZone``).
@@ -385,7 +392,11 @@ class ClusterResync:
 
 
 def _failure_reason(failed: messages.ListingFailedError) -> str:
-    """Return the end of a sentence that says why a cluster could not be listed, with advice."""
+    """Return the end of the sentence "cluster X could not be listed", which says why.
+
+    Without an error of a listener, the time was over: because of a ``problem`` that the cluster's actor knows, or nobody answered. Else the
+    errors are named, with advice.
+    """
     if failed.problem or not failed.errors:
         return f" in time ({failed.problem or 'no answer'})"
     tried = f"tried for {failed.seconds:.0f} s: " if failed.seconds >= 1 else ""

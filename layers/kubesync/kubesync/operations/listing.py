@@ -57,12 +57,14 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
         ResyncError: a list fails, or takes longer than LIST_SECONDS, without the time in line.
         Exception: what ``check`` raises if the wait must stop.
     """
+    # ``together``: all lists stay in memory until the last one is read.
     clock, reservation = master.parts.scheduler, master.room.for_cluster(together=True)
     began = clock.monotonic()
     done: Answer[dict[Resource, Snapshot]] = Answer(clock)
 
     def in_time() -> None:
-        check()  # time in line for room does not count
+        check()
+        # The time counts once room is given, not while this waits in line for it.
         if not reservation.waiting and clock.monotonic() >= max(began, reservation.given_at) + LIST_SECONDS:
             raise ResyncError(f"cluster {config.name} could not be listed in time: no answer")
 
@@ -86,6 +88,7 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
             said = f"{error.code.key}: {error.message}; {_advice(error)}"
             raise ResyncError(f"cluster {config.name} could not be listed: {said}") from error
         versions: dict[Resource, int] = {resource: listed.resource_version for resource, listed in found.items()}
+        # A window of lists alone, which opened now: it has no events, and received none.
         yield WindowContent((), found, versions, clock.monotonic(), 0)
     finally:
         reservation.end()

@@ -48,6 +48,7 @@ def as_the_last_batch_left(inflight: Inflight | None, actual: Mapping[RecordKey,
     """
     if inflight is None:
         return frozenset()
+    # Those of the batch, and those of earlier batches that a cluster has not closed yet (``unclosed``, by cluster).
     units = [*inflight.units, *(unit for unclosed in inflight.unclosed.values() for unit in unclosed.units)]
     changes = [change for unit in units for change in unit.changes]
     return frozenset(change.key for change in changes if actual.get(change.key) == change.after)
@@ -84,7 +85,9 @@ _BY_HAND: Final = {
 
 
 def side(record_set: RecordSet) -> dict[str, Any]:
-    """Return one side of a row: a set as audit entries show it, and what they leave out: an alias' zone and health check, weight, foreign routing."""
+    """Return one side of a row: the set before or after the change. It shows more than an audit entry does (``describe``): the zone of an
+    alias, whether the alias follows health, the routing, and the form of a foreign set.
+    """
     found = dict(cast("dict[str, Any]", describe(record_set)))
     if record_set.alias is not None:
         found |= {"alias_zone": record_set.alias.zone_id, "evaluate_health": record_set.alias.evaluate_health}
@@ -113,10 +116,12 @@ class DryRunForecast:
         self.drifts: list[Drift] = []
         self.conflicts: dict[tuple[str, Name], str] = {}
         known = list(preview.states.values())
+        # By zone id and name, the sets that are to be made there: the Service or Ingress, the set's key, and the set.
         self._coming: dict[tuple[str, str], list[tuple[str, RecordKey, RecordSet]]] = defaultdict(list)
         for state in known:
             for key in sorted(state.intended.keys() - state.applied.keys()):
                 self._coming[key.place].append((str(state.key), key, state.intended[key]))
+        # Of applied sets only those are kept that stand at a name where another one is coming: ``find_conflicts`` looks at no other name.
         self._ours = {key for state in known for key in state.applied if key.place in self._coming}
         self._states = {
             state.key: KeyState(state.key, intended=state.intended, applied=state.applied)
@@ -157,10 +162,12 @@ class DryRunForecast:
         found: list[tuple[RecordKey, str, dict[str, Any]]] = []
         for key in self._states.keys() | drifted.keys():
             of_key = drifted.get(key, {})  # its sets that were changed by hand
+            # 1. The key's state, as if what is applied were what stands in the zone: the changes lead from there to what is intended.
             # A key of which the preview changes nothing wants what was applied.
             known = {drift.key: drift.known for drift in of_key.values()}
             state = self._states.get(key) or KeyState(key, intended=known, applied=known)
             for change in changes_of(as_found_in_zone(self._settled(state), of_key.values()), policy):
+                # 2. A row for each change: why it comes, and, if the set cannot be made, what is in the way.
                 row, by_hand = _row(key, change.key, change.before, change.after), of_key.get(change.key)
                 row["why"] = self._why.get(key) or WAITING if by_hand is None else _BY_HAND[by_hand.what]
                 reason = conflicts.get((str(key), Name.of(change.key)))
@@ -172,15 +179,21 @@ class DryRunForecast:
         return [row for _, _, row in sorted(found, key=lambda each: each[:2])]
 
     def _settled(self, state: KeyState) -> KeyState:
-        """Return a key's state with sets of an unsettled batch as applied, if they stand as intended: they are no change any more."""
-        settled = (state.applied.keys() | state.intended.keys()) & self._unsettled.keys()
-        landed = {key: self._unsettled[key] for key in settled if self._unsettled[key] == state.intended.get(key)}
+        """Return a key's state as if its sets of an unsettled batch had been settled: a set that stands as intended counts as applied.
+
+        So it is no change of the forecast any more. A set that is gone (None), and no longer intended, leaves ``applied``.
+        """
+        touched = (state.applied.keys() | state.intended.keys()) & self._unsettled.keys()
+        landed = {key: self._unsettled[key] for key in touched if self._unsettled[key] == state.intended.get(key)}
         applied = {key: known for key, known in state.applied.items() if key not in landed}
         return replace(state, applied=applied | {key: stands for key, stands in landed.items() if stands is not None})
 
 
 def counts_of(records: Iterable[Mapping[str, Any]], changes: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Count the record sets and upstreams that are to be added, changed and deleted, without those in conflict."""
+    """Count the record sets and upstreams that are to be added, changed and deleted, without those in conflict. For the ``plan`` of a dry run.
+
+    ``records``: rows of ``DryRunForecast.rows``. ``changes``: audit entries; those of upstreams begin with "upstream".
+    """
     upstreams = (row for row in changes if str(row["what"]).startswith("upstream "))
     return {
         "records": _count_kinds(row for row in records if "conflict" not in row),

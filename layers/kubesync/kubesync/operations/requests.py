@@ -59,9 +59,10 @@ class ResyncWorker:
             own_session   the request is                  the report
             -----------   --------------                  ----------
             no            stored: the caller waits        is stored as the answer, for the caller to collect
-            yes           stored, as every normal one     is returned to the caller: the request is only removed
+            yes           stored, as every normal one     is returned to the caller, and the request is removed
             yes           not stored, or withdrawn        is returned to the caller; a normal one that was withdrawn raises
 
+        ``own_session``: the session was started for this request, in the process that asked for it.
         The result, which people see later, is stored in each case but a dry run (``_store_result``). If a forced resync is withdrawn, its result
         says what was done until then; a normal one that is withdrawn has no result here.
 
@@ -91,6 +92,7 @@ class ResyncWorker:
         token = self._master.fenced_writer.token()
         actions: list[Action] = []
         if stored:
+            # ``asked``: if the request was withdrawn meanwhile, the whole transaction fails, with StaleStateError.
             removed = [self._table.delete_request(request, asked=True)]
             actions += removed if own_session else self._table.answer(request, report, token)
         if progress.goes_on:
@@ -132,12 +134,13 @@ class ResyncWorker:
 
         Dry runs have no stored result, only an answer.
 
-        DynamoDB fails ...                          what happens
+        if DynamoDB fails                           what happens
+        -----------------                           ------------
         with an answer, the master was asked        raises StoreError: the request stays, and is run again
         with none, or in a session of its own       only the result is missing: the caller gets the report all the same
 
         Args:
-            token: names the transaction. ``answer`` holds it already, if it is given; empty: a new one.
+            token: the name of the transaction, which its writes contain. Give the one with which ``answer`` was made; empty: a new one.
             withdrawn: the caller withdrew the resync. It gets no answer, and this is no failure.
         """
         writer, parts = self._master.fenced_writer, self._master.parts
@@ -205,9 +208,9 @@ class ResyncActor:
     # --- the actor ---
 
     def receive(self, message: object) -> None:
-        """Take in the requests that are due, those first that were tried least: one that fails keeps no other from its turn (I4).
+        """Take in the requests that are due, those first that were tried least: one that fails does not keep the others waiting (I4).
 
-        One may have been run after the session read it. It does not wait any more, so ``_run_request`` leaves it out.
+        The session may have read a request before this actor ran it to its end. ``_run_request`` sees that it is answered, and leaves it out.
         """
         assert isinstance(message, tuple)
         self._due = deque(sorted(message, key=lambda request: self._tries[request.id]))

@@ -98,12 +98,13 @@ class Resync:
     def _remove_orphans(self) -> None:
         """Remove upstreams that no key knows, in one scan of the table for all clusters. An upstream's name begins with that of its cluster."""
         self._each(ClusterResync.read_upstreams)
+        # By cluster, name and state of each orphan. Clusters whose orphans an earlier session has removed are not in it, and not scanned for.
         found: dict[str, list[tuple[str, UpstreamState]]] = {
             name: [] for name, cluster in self._under_way.items() if not cluster.orphans_removed
         }
 
         def is_orphan(upstream: str) -> bool:
-            self._check()
+            self._check()  # the scan calls this for each upstream, so a long scan ends in time
             name = upstream.partition("/")[0]
             return not is_named(upstream) and name in found and not self._under_way[name].knows(upstream)
 
@@ -129,11 +130,13 @@ class Resync:
             self._master.named.ask(CompareNamed(request.cluster, request.dry_run, request.force, answer))
             return wait_for(answer, self._check)
         except KubesyncError as error:
+            # No cluster failed. But some errors end the whole resync: then this raises. Else the row below reports the error.
             self._fail([], error, "")
             return [{"upstream": "named/*", "drift": "unknown", "error": str(error)}]
 
     def _each(self, act: Callable[[ClusterResync], None], names: Collection[str] | None = None) -> None:
         """Do this for each cluster that is under way and in ``names`` (None: for all). An error ends the resync of its cluster alone (I4)."""
+        # A copy: a cluster that fails, or is done, leaves the dict meanwhile.
         for name, cluster in list(self._under_way.items()):
             if names is None or name in names:
                 with self._errors_reported(name):
@@ -205,6 +208,7 @@ class Resync:
             first_walk = walks_left == _WALKS - 1
             if first_walk and not self._request.cluster:
                 self._find_forgotten(actual, here)
+            # With zone actors the zone was settled in step 1. Without them, the last batch of an earlier session may still be unsettled.
             inflight = self._master.parts.inflight.read(zone_id) if self._progress.zones_held else None
             unsettled = as_the_last_batch_left(inflight, actual)
             self._each(compare, names)
@@ -238,6 +242,7 @@ class Resync:
             return lost_sets(self._master.tables, actual, others)
         except NewerSchemaError:
             alone = ({key: found} for key, found in actual.items()) if len(actual) > 1 else ()
+            # Of one set alone, which fails, there are none.
             return [row for each in alone for row in self._forgotten_rows(each, others)]
 
     def _walk(self, zone_id: str) -> dict[RecordKey, RecordSet]:

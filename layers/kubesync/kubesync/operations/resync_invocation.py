@@ -150,7 +150,7 @@ class ResyncInvocation:
         first                                    the lease is free
         again, for a normal resync               the master is gone (``_ask_master``: None), nobody interrupted the last session, and there is
                                                  time for one (``_may_begin_another``)
-        again, for any other                     the master is gone. A session of this process that was cut off has raised ResyncError
+        again, for any other                     the master is gone. No session of this process was cut off: that would have raised ResyncError
         """
         report = self._run_own_session(request) if self.lease.read().is_free(self._now_ms()) else None
         while report is None and self.remaining_seconds() > POLL_SECONDS:
@@ -218,8 +218,11 @@ class ResyncInvocation:
     def _wait_for_answer(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Wait for the master's answer to a stored request.
 
-        None: there is no master any more, and this process may run a session; or no time is left, and the resync goes on. Raises ResyncError
-        if no time is left for another resync.
+        if the wait ends without a report                                   returns
+        ---------------------------------                                   -------
+        there is no master any more, and this process may run a session     None
+        no time is left for a normal resync                                 None: it goes on in the next session
+        no time is left for any other                                       nothing: raises ResyncError
         """
         scheduler = self.scheduler
         free_since = math.inf  # since when (monotonic) nobody holds the lease; infinite: somebody does

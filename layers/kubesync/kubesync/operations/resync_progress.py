@@ -119,7 +119,7 @@ class ResyncProgress:
         self.names = [*names]
         if self.goes_on:
             self._parts = {name: Part.of(part) for name, part in self._table.parts(self.request).items()}
-            self._write("", [])
+            self._write("", [])  # no part: only says that the resync is under way
 
     def part(self, name: str) -> Part:
         """Return what is done of a cluster."""
@@ -202,9 +202,9 @@ def done_clusters(request: ResyncRequest, table: ResyncTable) -> list[Mapping[st
 
 
 def with_counts(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cluster's report with the length of each list. Call it before any row is left out.
+    """Return a cluster's report with the length of each list: the rows that it has, and those that were left out when its part was stored.
 
-    ``counts``: by list. ``held_counts``: deletions held back, by listener.
+    ``counts``: by list. ``held_counts``: deletions held back, by listener. Called for the complete report of a cluster.
     """
     left_out = cluster.get("left_out", {})
     counts = {name: len(cluster[name]) + left_out.get(name, 0) for name in ROWS if name in cluster}
@@ -218,10 +218,11 @@ def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) 
     before grows.
     """
     clusters: list[dict[str, Any]] = [dict(cluster) for cluster in report["clusters"]]
+    # Each list that may be cut, as its cluster's report and its field; and the sizes of its rows.
     places = [(cluster, name) for cluster in clusters for name in _CUT if cluster.get(name)]
     sizes = [[_size(row) for row in cluster[name]] for cluster, name in places]
     # The report with all of these lists empty: its size is what they cannot have.
-    bare = {**report, "clusters": [{**c, **{name: [] for name in _CUT if name in c}} for c in clusters]}
+    bare = {**report, "clusters": [{**each, **{name: [] for name in _CUT if name in each}} for each in clusters]}
     # 100 bytes for each "left_out".
     share = equal_share(map(sum, sizes), max(0, max_bytes - _size(bare) - 100 * len(places)))
     for (cluster, name), of_list in zip(places, sizes, strict=True):
@@ -244,9 +245,10 @@ def figures_of(report: Mapping[str, Any]) -> dict[str, int]:
 
 
 def proven(report: Mapping[str, Any]) -> int:
-    """Count the differences that cannot be changes under way, for the alarm. Of keys, only those count whose change the watch has missed.
+    """Count the differences that show a fault, for the alarm (``ResyncDifferences``).
 
-    A key that a list changed may be one whose event had not come yet.
+    A key that the lists have changed shows none: the event of this change may still have come. Only a key counts whose event the watch has
+    missed. All differences of other kinds count.
     """
     return _count_differences(report, "missed_keys")
 
@@ -263,9 +265,9 @@ def _count_differences(report: Mapping[str, Any], of_lists: str) -> int:
 
 
 def in_short(report: Mapping[str, Any], rows: int = KEPT_ROWS) -> dict[str, Any]:
-    """Return the report of a resync as it is stored: of each cluster its error, or its counts and the first ``rows`` of drift and forgotten sets.
+    """Return the report of a resync as its stored result has it, which people see later: of each cluster the fields ``_KEPT`` that it has.
 
-    Of named upstreams, the first rows too.
+    Of lists, and of named upstreams, the first ``rows`` are kept.
     """
     clusters = [
         {name: each[name][:rows] if name in _KEPT_LISTS else each[name] for name in _KEPT if name in each}

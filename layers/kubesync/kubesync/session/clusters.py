@@ -92,7 +92,9 @@ class Clusters:
             StoreError: it failed. Call it again later; a repeat does no harm.
         """
         self.fencing.ensure_raised(config.name)
+        # Nobody waits for the answer. The messages that follow come after it in the actor's mailbox.
         self._stop_listening(config.name, code, until, until)
+        # None: a take-over reads for all clusters at once. Here the actor reads what is stored of its own cluster.
         self.configure(Configured(config, None))
         self.actors.send(config.name, TakeUp(None))
         self.actors.send(config.name, Listen(deadline))
@@ -153,7 +155,7 @@ class Clusters:
         """Make the actor of a cluster, with the configuration that ``_host`` has kept for it. The directory ``actors`` calls it."""
         actor = ClusterActor(self._first[name], self._ports())
         host = Host(ACTOR_OF_CLUSTER.format(name), actor, self._scheduler, activity)
-        actor.hosted(host)
+        actor.hosted(host)  # so that its listeners can send messages to it
         return host
 
     def _host(self, config: ClusterConfig) -> None:
@@ -170,7 +172,10 @@ class Clusters:
     def _stop_listening(
         self, name: str, code: ErrorCode, until: float, drain_until: float, *, abandon: bool = False
     ) -> Answer[bool]:
-        """Stop a cluster's listeners at once, even while its actor waits for DynamoDB. The actor records what they read, and answers."""
+        """Stop a cluster's listeners at once, even while its actor waits for DynamoDB. Then the actor records what they have read.
+
+        Returns its answer, which comes later: whether all was recorded. Times and ``abandon``: see ``StopListening``.
+        """
         answer: Answer[bool] = Answer(self._scheduler)
         found = self.actors.figures.get(name)
         if found is not None and found.running is not None:

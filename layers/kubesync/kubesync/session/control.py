@@ -37,7 +37,8 @@ class Control:
     def take_resyncs(self) -> None:
         """Give the resyncs that are requested, or must be continued, to ``Master.resyncs``. ``run`` calls it; the session also does, when it begins.
 
-        Raises StoreError if they cannot be read. Then ``due_at`` stays as it was: when the session begins, ``run`` is due at once.
+        Afterwards the next ``run`` is due in ``control_seconds``. Raises StoreError if the requests cannot be read. Then ``due_at`` is not changed:
+        at the beginning of a session ``run`` is due at once, and within ``run`` it is due after _AGAIN_SECONDS.
         """
         clock = self._parts.scheduler
         self._master.resyncs.take(self._parts.resyncs.clean_up_and_list(clock.epoch_seconds()))
@@ -53,15 +54,17 @@ class Control:
         cannot be read, the cluster is served      nothing: the cluster goes on as it is
         cannot be read, the cluster is not served  nothing: it cannot be served
         """
+        # Whenever this raises, or leaves something undone, the next call comes soon. If all is done, ``take_resyncs`` sets a later time.
         soon = self.due_at = self._parts.scheduler.monotonic() + _AGAIN_SECONDS
         self.forget_ended()
         found, known = self._master.registered.read(), self._master.configs
+        # None in ``found``: it cannot be read. A cluster that is served keeps the configuration that it has; any other is left out.
         configs = {name: config or known[name] for name, config in found.items() if config or name in known}
         gone = [partial(self._drop, name) for name in sorted(known.keys() - configs.keys())]
         kept = [partial(self._apply, name, config) for name, config in sorted(configs.items())]
         acts: tuple[Callable[[], None], ...] = (*gone, *kept, self._promote_next_owners)
         done = [self._attempt(act) for act in acts]
-        self._master.named.wake()
+        self._master.named.wake()  # in case somebody else has left a mark
         self.take_resyncs()
         if not all(done):
             self.due_at = soon
@@ -113,6 +116,7 @@ class Control:
             if note.name in states[note.key].waits:
                 self._master.send(note.key.cluster, Promoted((note.key,)))
                 continue
+            # The key does not wait any more: it was planned. So the note is done.
             with suppress(StaleStateError):  # the key was given the name again: the next call sees that
                 writer.run((), [note.done], writer.token())
 

@@ -79,8 +79,9 @@ def cluster_health(
     """
     hangs = steps.get(ACTOR_OF_CLUSTER.format(name), 0.0)
     unrecorded_since = None if found.running is None else found.running.unrecorded_since
+    # Of the event that waits longest for its namespace's turn: since when, and its namespace. None waits: for 0 seconds.
     since, namespace = (found.running and found.running.turn) or (now, "")
-    # The actor of a cluster that was added a moment ago has not read ``failing_since`` yet: such a listener has failed for one second.
+    # Seconds for each listener; 0: it works. The actor of a new cluster has not read ``failing_since`` yet: that counts as one second, not as 0.
     failing = [
         0.0 if view.absent or view.works(epoch) else epoch - (view.failing_since or epoch - 1.0) for view in found.views
     ]
@@ -111,8 +112,8 @@ def health_figures(
         metric               left out
         ------               --------
         ListenersFailing     while none has failed for long, but one does not work, or a cluster is not served yet
-        OldestOpenSeconds    while nothing is known to be late, but an event waits to be recorded for KNOWN_AFTER_SECONDS: how late its key is,
-                             is not known
+        OldestOpenSeconds    while no key is known to be late, but an event has waited for KNOWN_AFTER_SECONDS to be recorded: its key may be late
+                             already, and it is not known how late
         ZonesStuck           while none is stuck, but of one it is not known. Zones to which nothing may be written (``blocked``) do not count
         InferredDeletions    if there are none
         TurnWaitSeconds      if it is less than a second
@@ -133,9 +134,9 @@ def health_figures(
         found["InferredDeletions"] = inferred
     if (turn := max((each.turn[0] for each in served), default=0.0)) >= 1.0:
         found["TurnWaitSeconds"] = round(turn, 1)
-    waits = [seconds for each in served for seconds in each.failing]
-    failing = _LISTENERS * unserved + sum(seconds >= FAILING_SECONDS for seconds in waits)
-    if failing or not (pending or any(waits)):
+    not_working = [seconds for each in served for seconds in each.failing]  # of each listener; 0: it works
+    failing = _LISTENERS * unserved + sum(seconds >= FAILING_SECONDS for seconds in not_working)
+    if failing or not (pending or any(not_working)):
         found["ListenersFailing"] = failing
     unrecorded = max((each.unrecorded for each in served), default=0.0)
     oldest = max([unrecorded, *(each.oldest_open for each in served)])
@@ -153,9 +154,9 @@ def health_figures(
 
 
 def _state_of(zone: ZoneFigures, in_one_step: float | None, now: float) -> ZoneState:
-    """Return the state of a zone. If its actor hangs in a call for ``in_one_step`` seconds, it cannot say so itself. None: it does not hang.
+    """Return the state of a zone as its actor knows it, unless the actor hangs in a call: then it cannot tell.
 
-    UNKNOWN: it hangs, but not for long.
+    ``in_one_step``: for how many seconds the actor hangs; None: it does not. UNKNOWN: it hangs, but not for long.
     """
     if in_one_step is None:
         return zone.progress.state(now)
@@ -181,7 +182,7 @@ class RegisteredClusters:
     def read(self) -> Mapping[str, ClusterConfig | None]:
         """Read all configurations. Returns those that this session can serve, and None for one that cannot be read.
 
-        Also looks for lost registrations, and notes the number of clusters on the lease.
+        Also looks for lost registrations, and notes the number of clusters on the lease. The next session sees by this number that one is missing.
         """
         # First those that were served before: a new cluster must not push one of them out. ``served_at_once``: how many of them one session serves.
         served = self.configs.keys() - self.beyond_limit
@@ -220,7 +221,10 @@ class Reporter:
         self._lags_reported: dict[str, int] = {}  # by zone, how many lags the last snapshot had covered
 
     def fill(self, clusters: Iterable[ClusterFigures], zones: Mapping[str, ZoneFigures], named: NamedReport) -> None:
-        """Complete the report of a session, once all its actors have ended. Call it once: it adds to the report."""
+        """Complete the report of a session, once all its actors have ended. Call it once: it adds to the report.
+
+        ``runs``: see ``snapshot``. A cluster has another report for each.
+        """
         report, runs = self.report, [run for cluster in clusters for run in cluster.runs]
         report.clusters += [run.report for run in runs]
         report.listeners += [listener.report for run in runs for listener in run.listeners]
@@ -239,9 +243,9 @@ class Reporter:
         found.dynamodb = dict(report.dynamodb)
         for cluster in clusters:
             for run in cluster.runs:
-                ended: dict[str, Any] = {"holding": {}, "credential_days": {}}
-                now = {"conflicts": cluster.open.conflicts} if run is cluster.running else ended
-                found.clusters.append(replace(run.report, **now))
+                none: dict[str, Any] = {"holding": {}, "credential_days": {}}
+                states = {"conflicts": cluster.open.conflicts} if run is cluster.running else none
+                found.clusters.append(replace(run.report, **states))
                 found.listeners += [listener.report for listener in (*run.past, *run.listeners)]
         _fill_zones(found, zones, named, self.fresh_lags(zones))
         self._lags_reported |= {zone_id: zone.lags_counted for zone_id, zone in zones.items()}
@@ -251,7 +255,7 @@ class Reporter:
         return found
 
     def fresh_lags(self, zones: Mapping[str, ZoneFigures]) -> list[float]:
-        """Return the lags of all units that have landed since the last snapshot, in seconds.
+        """Return the lags, in seconds, of all changes that have landed since the last snapshot. Changes nothing: ``snapshot`` notes what it covered.
 
         A zone keeps its last lags (``ZoneFigures.lags``) and counts all of them (``lags_counted``).
         """
@@ -292,10 +296,13 @@ class Reporter:
         served = {
             name: cluster_health(name, figures[name], steps, epoch, now) for name in watched & clusters.configs.keys()
         }
+        # 1. Clusters that are served, and those of them that work again.
         self.turn = max((each.turn for each in served.values()), default=(0.0, ""))
         clusters.became_unreadable -= {name for name, each in served.items() if not any(each.failing)}
+        # 2. Clusters that count as not served: the first three rows of the table.
         unreadable = {name for name in watched if registered.configs[name] is None} - clusters.configs.keys()
         unserved = unreadable | ((clusters.became_unreadable | registered.beyond_limit) & watched)
+        # 3. All others are served, or pending.
         rest = [each for name, each in served.items() if name not in unserved]
         found = health_figures(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)
         found["RegistrationsLost"] = len(registered.lost)

@@ -88,7 +88,7 @@ class LeaseKeeper:
             held, not renewed for longer than it can last     taken: the holder is dead, and its clock was far ahead
             held by this session                              adopted: an earlier try landed, and its answer was lost
             held, its session ends soon                       stand by
-            held, lasts longer than a lease can               the holder's clock is ahead: stand by until it renews
+            held, lasts longer than a lease can               the holder's clock is ahead: stand by until it is renewed, which shows that it lives
             held                                              NotMasterError; a process that stands by for ever waits
 
         Args:
@@ -105,12 +105,16 @@ class LeaseKeeper:
             NewerSchemaError: a newer release was master. The lease is released with the state in which it was found.
         """
         seen = self._stand_by(may_wait, deployment)
-        if deployment:
+        if deployment:  # the schema version stands in the item that names the deployment
             self._record_schema(seen)
         return seen, self.lease
 
     def _stand_by(self, may_wait: Callable[[], bool], deployment: str) -> Lease:
-        """Wait until the lease can be taken, and take it. Returns the lease as it was found. See ``acquire``."""
+        """Wait until the lease can be taken, and take it. Returns the lease as it was found. See ``acquire``.
+
+        Each round reads the lease. It either returns, or says why the lease cannot be taken now (``refused``). This is raised if waiting makes
+        no sense or may not go on; else the next round comes after a pause.
+        """
         began = self._scheduler.monotonic()
         # By epoch: the lease as a try has found it, and when the try began. One whose answer was lost may have taken the lease.
         tries: dict[int, tuple[Lease, float]] = {}
@@ -123,12 +127,14 @@ class LeaseKeeper:
             try:
                 if deployment:
                     self.table.bind(deployment)
-                    deployment = ""
+                    deployment = ""  # checked: once is enough
                 seen = self.table.read()  # is it free, or this session's already? Then it is taken
                 now = self._scheduler.monotonic()
+                # For how long this process has seen the lease without a renewal, by its own clock.
                 unmoved = now - first_seen.setdefault(seen.renewal, now)
                 if seen.holder == self._holder and seen.epoch in tries and not seen.released:
                     found, started = tries[seen.epoch]
+                    # An earlier round has taken it, and got no answer.
                     self._set_lease(seen, started)
                     return found
                 if seen.is_free(now_ms(self._scheduler)) or unmoved > self._times.duration + self._times.renew_every:
@@ -136,7 +142,7 @@ class LeaseKeeper:
                     return seen
                 # It is held. Is it worth waiting for?
                 refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
-                waits = self._ends_soon(seen, renewed=len(first_seen) > 1)
+                waits = self._is_worth_waiting_for(seen, renewed=len(first_seen) > 1)
                 pause = self._until_next_poll(seen)
             except (NotMasterError, StoreBusyError, StoreOutcomeUnknownError) as error:
                 refused = error  # a try without an answer may have landed: the next read shows it
@@ -155,12 +161,17 @@ class LeaseKeeper:
         until = (min(seen.expires_at_ms, ends_at_ms) - now_ms(self._scheduler)) / 1000
         return min(until if until > 0 else POLL_SECONDS, PATIENT_POLL_SECONDS)
 
-    def _ends_soon(self, seen: Lease, *, renewed: bool) -> bool:
-        """Whether to stand by for a lease that is held. ``renewed``: it was renewed while this process waited. See ``acquire``."""
+    def _is_worth_waiting_for(self, seen: Lease, *, renewed: bool) -> bool:
+        """Whether to stand by for a lease that another session holds. See the table at ``acquire``.
+
+        ``renewed``: it was renewed while this process waited. So its holder lives, even if its clock is ahead.
+        """
         until_end = (seen.ends_at_ms - now_ms(self._scheduler)) / 1000
         expires_in = (seen.expires_at_ms - now_ms(self._scheduler)) / 1000
         ends_soon = bool(seen.ends_at_ms) and until_end <= self._times.stand_by
-        return self._times.stand_by == math.inf or ends_soon or (expires_in > self._times.duration and not renewed)
+        # No lease lasts so long: the clock of its holder is ahead, so the times say nothing. Only a renewal shows that the holder lives.
+        may_be_dead = expires_in > self._times.duration and not renewed
+        return self._times.stand_by == math.inf or ends_soon or may_be_dead
 
     def _take(self, seen: Lease, tries: dict[int, tuple[Lease, float]] | None = None) -> None:
         """Take the lease, if it is unchanged since it was read. Notes the try in ``tries`` (``_stand_by``) before it is made.
@@ -177,9 +188,10 @@ class LeaseKeeper:
         self._set_lease(self.table.take(seen, self._holder, epoch, expires_at_ms), started)
 
     def _record_schema(self, before: Lease) -> None:
-        """Record the schema version of this session (``LeaseTable.raise_schema``). Retries while the lease lasts and DynamoDB is busy.
+        """Record the schema version of this session (``LeaseTable.raise_schema``). While DynamoDB is busy, tries until the time to write is over.
 
-        On any other error, releases the lease with the state in which it was found, and raises.
+        On any other error, or then, releases the lease and raises. This session has written nothing, so it leaves to the next one the same
+        zones to settle as the last one left to it (``before``).
         """
         while True:
             try:
@@ -203,22 +215,25 @@ class LeaseKeeper:
         self.details = {**self.details, **details}
 
     def to_settle(self, before: Lease) -> tuple[str, ...] | None:
-        """Zones that this session must settle before it writes to them. None: all zones.
+        """Return the zones that this session must settle before it writes to them. None: all zones.
 
-        After a long pause, all zones are settled even if the last session ended cleanly. The lease may come from a backup, and
-        later batches then appear only in the zones' journals. So the clock can only add checks, never remove one (I2).
+        After a long pause, all zones are settled even if the last session ended cleanly. The lease may come from a backup, and batches that were
+        sent after the backup appear only in the zones' journals. A wrong clock can only make more zones settle, never fewer (I2).
         """
         return None if self.paused(before) else before.to_settle
 
     def paused(self, before: Lease) -> bool:
-        """Whether there was no master for more than ``LONG_PAUSE_SECONDS`` before this one."""
+        """Whether there was no master for more than ``LONG_PAUSE_SECONDS`` before this one. Yes too if it is not known for how long."""
         if not before.holder:
             return False  # never held: nothing was written
         since = self.seconds_since(before)
         return since is None or since > LONG_PAUSE_SECONDS
 
     def seconds_since(self, before: Lease) -> float | None:
-        """Seconds since the last holder's release or last renewal. None: nobody ever held the lease."""
+        """Return the seconds since the last holder's release, or since its last renewal if it did not release the lease.
+
+        None: nobody ever held the lease, or the item of a released lease does not say when that was.
+        """
         if not before.holder:
             return None
         renewed_ms = before.expires_at_ms - self._times.duration_ms
@@ -305,22 +320,24 @@ class LeaseKeeper:
         return current
 
     def take_again(self, fence: int) -> None:
-        """Take the lease once more, with an epoch above this fence: it refused this session, which took the lease last.
+        """Take the lease once more, with an epoch above ``fence``. A fence with this epoch has refused a write of this session.
 
         the lease in the table      whose fence it is                                    what happens
         ----------------------      -----------------                                    ------------
         of another session          its holder's, who took the lease after this one      NotMasterError: nothing is written
-        of this session             of an earlier master: the counter of epochs was lost the counter goes above it
+        of this session             an earlier master's: the counter of epochs was lost  the counter goes above it, and the lease is taken
 
-        The lease is taken only if nobody has taken it since it was read (I2, ADR 0037).
+        It is taken only if nobody has taken it since it was read (I2, ADR 0037).
 
         Raises:
             NotMasterError: another session took the lease.
             StoreError: the table cannot be used now. The lease may expire.
         """
         with self._renewing:  # it would renew the lease under the old epoch, and count it as lost
+            # Raises in the case of the first row.
             mine = self.truly_master()
             self.table.raise_epoch(fence)
+            # The lease as taken does not say when its session ends. Each renewal writes the time that this object knows.
             ends_at_ms = self.lease.ends_at_ms
             self._take(mine)
             self._lease = replace(self.lease, ends_at_ms=ends_at_ms)
@@ -328,7 +345,7 @@ class LeaseKeeper:
     def give_up_writing(self) -> None:
         """Make ``check_may_write`` refuse from now on: threads that are still busy must not write after the release.
 
-        The session calls it before a release that is not clean.
+        ``release`` calls it at its end. A master whose end is not clean calls it before the release, because a thread may hang in a call.
         """
         self._no_more_writes = self._no_more_writes or "the lease was given up"
 
@@ -353,7 +370,7 @@ class LeaseKeeper:
             except NotMasterError:
                 ours = False
         self.give_up_writing()
-        self._lost.set()
+        self._lost.set()  # a renewal that still hangs must not call ``on_lost`` any more
         return ours
 
 

@@ -134,6 +134,7 @@ class Master:
         clean end the unsettled ones, else all that have an inflight item. All other zones start with the first message for them.
         """
         self._taken_over = replace(self._taken_over, zones_held=False)
+        # After an end that was not clean, each zone with an inflight item may have a batch of which nobody knows whether it landed.
         left = sorted(self._unsettled()) if self._taken_over.clean else self._retry(self.parts.inflight.zones)
         # Batches in flight may hold keys of clusters that are no longer served.
         for zone_id, inflight in zip(left, self._read_each(self.parts.inflight.read, left), strict=True):
@@ -150,7 +151,10 @@ class Master:
         return self.tables.reads(lambda thing: self._read(partial(call, thing)), things)
 
     def _read[R](self, call: Callable[[], R]) -> R | None:
-        """Read what a take-over needs. None: a newer release wrote an item, which the zone or cluster finds out again."""
+        """Read what a take-over needs, for many clusters or zones at once. None: a newer release wrote one of the items.
+
+        Then each cluster or zone reads its own, so only the one that this item belongs to cannot work.
+        """
         try:
             return self._retry(call)
         except NewerSchemaError as newer:
@@ -169,7 +173,10 @@ class Master:
         return Host(ACTOR_OF_ZONE.format(zone_id), actor, self.parts.scheduler, self.activity)
 
     def _cluster_ports(self, large: Lock) -> ClusterPorts:
-        """Return what a cluster's actor has to do with the world. ``large``: one lock for all clusters, see ``ClusterPorts``."""
+        """Return all that a cluster's actor gets from outside: tables, clients, limits, and whom it tells what.
+
+        ``large``: one lock for all clusters, see ``ClusterPorts``.
+        """
         parts = self.parts
         return ClusterPorts(
             session=parts.session,
@@ -277,7 +284,7 @@ class Master:
         return clean, unsettled
 
     def _unsettled(self) -> frozenset[str]:
-        """Return the zones that the next master has to settle.
+        """Return the zones that the next master has to settle. ``release_zones`` settles them in this session; ``finish`` hands the rest over.
 
         a zone counts if                                                   why
         ----------------                                                   ---
@@ -304,7 +311,8 @@ class Master:
                 steps, details = found.stuck, self._keeper.details
                 found.health = self._reporter.health(self.served, zones, steps, self.registered, details)
                 seconds, of = self._reporter.turn
-                # Nothing waits, and nothing is noted: the lease stays as it is. Nothing waits any more: the note is emptied.
+                # Epoch, seconds, "cluster/namespace" (``Lease.turn``). If nothing waits any more, the note of the last call is emptied.
+                # If there is no such note, the lease stays as it is.
                 if seconds >= 1.0 or details.get("turn"):
                     self._keeper.note(turn=[self._keeper.lease.epoch, int(seconds), of] if seconds >= 1.0 else [])
         return found

@@ -63,7 +63,7 @@ class Session:
         self._standing_by = False  # the person who watches was told that the session stands by
         self.on_beat: Callable[[SessionReport], None] = lambda _snapshot: None
         self.on_resync: Callable[[ResyncEnded], None] = lambda _ended: None
-        self._minutes: list[Minute] = []  # of each beat with a lag
+        self._minutes: list[Minute] = []  # the lags of each beat in which changes landed, for the stored report
         self._steady_from = math.inf  # from when on (monotonic) ``SessionReport.steady`` is true
         # Not a copy: these counts grow while the session runs.
         self.report = SessionReport(parts.session, dynamodb=parts.counted.counts)
@@ -105,7 +105,8 @@ class Session:
         # 2. Take over: raise the fences, and read what is stored. A fence that is above the epoch costs another try.
         leads_since = self._clock.monotonic()
         self._begin_as_master(before, lease, leads_since)
-        # A recovery and a resync write in this thread, which must end the session in time.
+        # A recovery and a resync write in this thread, which must also end the session in time. So a write that is repeated ends at the deadline.
+        # In a session that watches, this thread does not write. ``Master.finish`` sets the time when it drains.
         writes_until = math.inf if recovery is None and resync is None else self._term.deadline
         master = self._new_master(writes_until)
         try:
@@ -157,8 +158,9 @@ class Session:
     def _say_that_it_leads(self, master: Master, since: float) -> None:
         """Log that the session is master, and send the first figures. Note on the lease when the last full resync was, and how alarms are set.
 
-        ``since``: when it got the lease (monotonic).
+        Called once, after the take-over. ``since``: when it got the lease (monotonic).
         """
+        # No resync is known in a new deployment: its hours without one count from now (``HoursSinceResync``).
         self._keeper.note(resynced_at_ms=self._keeper.lease.resynced_at_ms or int(self._clock.epoch_seconds() * 1000))
         settings = self._parts.settings
         if settings.alarms_notify is not None:
@@ -228,6 +230,7 @@ class Session:
         control = Control(master)
         next_beat = self._clock.monotonic() + BEAT_SECONDS
         next_note = self._clock.monotonic()
+        # The session read all configurations when it took over. So only requests are new, and the first ``Control.run`` is due later.
         try:
             control.take_resyncs()
         except StoreError as error:
@@ -262,7 +265,7 @@ class Session:
         The report is stored last, so that the next session need not wait for it. It is not stored if the lease was lost: another master writes
         now (I2).
         """
-        # 1. Drain. If the lease is lost, clusters only store that.
+        # 1. Drain. If the lease is lost (``abandon``), clusters record nothing more of what was read. They only store that the lease was lost.
         code = self._term.code or ErrorCode.MAX_RUNTIME
         began = self._clock.monotonic()
         margin = self._parts.settings.drain_margin_seconds
@@ -383,6 +386,8 @@ def _how_it_ended(before: Lease, *, paused: bool) -> str:
     released: it was a clean end                no        clean hand-over
     released, it says which zones to settle     no        hand-over, zones to settle: ...
     released, without saying that               -         unclean end
+
+    After a long time, all zones are settled whatever the last master said (``LeaseKeeper.to_settle``). The report and the log show the words.
 
     Args:
         paused: there was no master for a long time since (``LeaseKeeper.paused``).

@@ -78,7 +78,7 @@ from kubesync.domain.report import ResyncEnded, SessionReport
 from kubesync.settings import Settings
 
 NAMESPACE: Final = "kubesync"
-# A session that did what it was started for ends early, too.
+# The codes of a session that was ended before its time. A session for one resync ends early too, when it is done: with the code 0.
 _CUT_SHORT: Final = (ErrorCode.NOT_MASTER, ErrorCode.WORKER_EXITING)
 _CODES: Final = {code.key: code for code in ErrorCode}
 IN_SECONDS: Final = ("RecordingTime", "LagMedian", "LagP99", "OldestOpenSeconds", "TurnWaitSeconds", "HandOverGap")
@@ -125,6 +125,7 @@ class MetricsPublisher:
     """
 
     def __init__(self, deployment: str, write: Write | None = None, *, shard: str = "") -> None:
+        # The dimension of the heartbeat's own shard, as a set of dimensions; empty for shard 0, whose heartbeat has no such dimension.
         self._of_shard: tuple[Mapping[str, str], ...] = ({"shard": shard},) if shard not in ("", "0") else ()
         self._write_line = write or partial(write_embedded, f"kubesync-{deployment}")
         self._failed: _ByListener = Counter()  # errors up to the last beat
@@ -132,8 +133,10 @@ class MetricsPublisher:
         self._gap_written = False
 
     def beat(self, snapshot: SessionReport) -> None:
-        """Write a minute's metrics. ``snapshot`` counts from the session's start, so most figures are how much a count has grown since the last beat.
-        Its lags are those since the last beat.
+        """Write a minute's metrics. The session calls it once a minute, and at its end.
+
+        ``snapshot`` counts from the session's start, so most figures are how much a count has grown since the last beat. Its lags are those
+        since the last beat.
         """
         counted = _counts(snapshot)
         # 1. The heartbeat: of shard 0 with the other counts, of another shard under its own dimension.
@@ -151,11 +154,12 @@ class MetricsPublisher:
         for name, total in (("RecordingTime", recording), ("RecordSetsDeleted", deleted)):
             if (grown := self._grow(name, total)) > 0:
                 self._write({name: grown})
-        # 3. States: as they are now.
+        # 3. States as they are now; then named upstreams, credentials, the gap before this session (once), and lags.
         self._write(_states(snapshot))
         if snapshot.health:
             self._write(snapshot.health)
         self._write_named(snapshot.named_upstreams)
+        # By cluster, the days until the first of its credentials ends. The smallest of all clusters is written without a cluster.
         days = {each.cluster: min(each.credential_days.values()) for each in snapshot.clusters if each.credential_days}
         for cluster, left in sorted(days.items()):
             self._write({"CredentialDaysLeft": left}, {"cluster": cluster})
@@ -177,7 +181,11 @@ class MetricsPublisher:
             self._write({"ResyncDifferences": ended.differences})
 
     def ended(self, report: SessionReport) -> None:
-        """Write how the session and each of its listeners ended."""
+        """Write how the session and each of its listeners ended. Called once, when ``Session.run`` has returned.
+
+        A session was cut short if it was the master (``epoch``), and was ended before its time and before its first minute was over
+        (``steady``).
+        """
         self._write({"Sessions": 1}, {"ended": report.ended})
         if report.epoch and report.code in _CUT_SHORT and not report.steady:
             self._write({"SessionsCutShort": 1})
@@ -185,7 +193,7 @@ class MetricsPublisher:
         self._by_code("ListenersEnded", ends)
 
     def _write_named(self, named: Mapping[str, Any]) -> None:
-        """Write the figures of named upstreams, if there are any."""
+        """Write the figures of named upstreams, if any are registered, or this minute has something to say about them."""
         written, stuck = self._grow("NamedUpstreamsWritten", named.get("written", 0)), bool(named.get("problem"))
         if named.get("registered") or written or stuck:
             self._write({"NamedUpstreamsWritten": written, "NamedUpstreamsStuck": int(stuck)})
