@@ -24,7 +24,7 @@ class Kept[T]:
 
     Args:
         make: gets ``fresh`` and the time, by ``clock``.
-        survived: errors that may go away by themselves.
+        survived: errors that may go away by themselves. After one of these, a known value that still works stays in use.
     """
 
     def __init__(

@@ -24,12 +24,14 @@ class _ModelFiles(JSONFileLoader):
 
     def load_file(self, file_path: str) -> Any:
         """Read one file. botocore gives its path without the ending, and tries another place if the answer is None: no such file."""
+        # The first of the two files that exists is read. Without ``break``, neither does.
         for suffix, opened in ((".json", open), (".json.gz", gzip.open)):
             with suppress(FileNotFoundError), opened(f"{file_path}{suffix}", "rb") as file:
                 found = json.load(file, object_pairs_hook=_without_texts)
                 break
         else:
             return None
+        # The file with the endpoints of all services of AWS: only those of ours are kept.
         if Path(file_path).name == "endpoints":
             for partition in found["partitions"]:
                 services = partition["services"]
@@ -45,7 +47,7 @@ def aws_session() -> boto3.Session:
 
 
 def lean_loader(search_path: str | None) -> Loader:
-    """Finds botocore's files of data, also those at ``search_path`` (AWS_DATA_PATH)."""
+    """Make the loader that botocore reads its files of data with. It looks at ``search_path`` (AWS_DATA_PATH) too. None: not set."""
     loader = create_loader(search_path)
     loader.file_loader = _ModelFiles()
     return loader

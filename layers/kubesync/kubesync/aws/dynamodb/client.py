@@ -136,7 +136,7 @@ class DynamoStore:
             fruitless = fruitless + 1 if len(unprocessed) == len(asked) else 0
             if fruitless >= self._retry.attempts:
                 raise StoreBusyError(f"DynamoDB throttles: {len(waiting)} keys of a batch were not read")
-            self._sleep(fruitless or 1)
+            self._sleep(fruitless or 1)  # a round that returned something is no failure: the pause is the shortest one
         return found
 
     def _batch_get_once(self, keys: Sequence[Key]) -> tuple[dict[Key, Item], list[Key]]:

@@ -132,6 +132,7 @@ def failure_of(error: Exception, tables: Iterable[str]) -> Failure:
         return _failure_of_answer(error.response, shown)
     name = type(error).__name__
     outcome = next(OUTCOME_BY_CLASS[base] for base in type(error).__mro__ if base in OUTCOME_BY_CLASS)
+    # botocore has one class for all errors of TLS. This one is of the handshake: nothing was sent, and a repeat would fail as well.
     if isinstance(error, aws.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
         outcome = Outcome.FAULT
     return Failure(outcome, name, _advice(name, shown, ""))

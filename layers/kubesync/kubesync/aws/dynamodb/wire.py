@@ -226,7 +226,7 @@ def action_request(action: Action, table_names: TableNames) -> tuple[str, Reques
         request["ConditionExpression"] = " AND ".join(parts)
     elif isinstance(action, Check):
         raise StoreUnavailableError(f"a check in table {action.key.table} has no condition")
-    # TransactItems has our names, but for this one.
+    # DynamoDB calls the kinds as our classes are called, except for Check.
     member = "ConditionCheck" if isinstance(action, Check) else type(action).__name__
     return member, request | placeholders.as_request()
 

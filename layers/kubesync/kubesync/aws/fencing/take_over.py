@@ -35,7 +35,8 @@ class Fencing:
         holder: the session that has the lease.
         retry: repeats a call while DynamoDB is busy, within the session's time.
 
-    ``raised``: clusters whose fences have this epoch. Others see it as ``Tables.writable_clusters``, and it changes in place.
+    ``raised``: names of the served clusters whose fences have this epoch, so that this master may write their keys. It changes in place: it is
+    the same set as ``Tables.writable_clusters``.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class Fencing:
         self._epoch = epoch
         self._lease_check = lease_check(shard, epoch, holder)
         self._retry = retry
-        self._mine: set[Key] = set()  # fences that this session has raised, or perhaps has: the answer was lost
+        # All fences that this session has raised, or may have raised, because an answer was lost. None is ever removed. If a fence has our
+        # epoch already, this set says whether that was us, or another session with the same epoch (``raise_fences``).
+        self._mine: set[Key] = set()
 
     def take_over(self, clusters: Iterable[str]) -> None:
         """Raise the shard's fence and those of all its clusters, many in one transaction.
@@ -61,16 +64,17 @@ class Fencing:
         fences = [shard_fence_key(self._shard), *map(fence_key, names)]
         groups = deque(batched(fences, MAX_FENCES_AT_A_TIME))
         while groups:
-            some = groups.popleft()
-            if len(some) == 1:
-                self._retry(partial(self._raise, some))
+            group = groups.popleft()
+            if len(group) == 1:
+                self._retry(partial(self._raise, group))
                 continue
             try:
-                self._raise(some)
+                self._raise(group)
             except StoreBusyError:
                 # The old master may be using one of these fences: the others need not wait for it. So halves are tried, down to one fence.
-                half = len(some) // 2
-                groups.extendleft((some[half:], some[:half]))
+                half = len(group) // 2
+                groups.extendleft((group[half:], group[:half]))
+        # Only now: if a fence cannot be raised, the take-over fails as a whole, and this master writes for no cluster.
         self.raised.update(names)
 
     def ensure_raised(self, cluster: str) -> None:
@@ -88,13 +92,17 @@ class Fencing:
         self._raise([fence_key(cluster)])
 
     def _raise(self, fences: Sequence[Key]) -> None:
-        """Raise these fences and note them as ours. If no answer comes, they count as ours, and StoreBusyError asks for a repeat."""
+        """Raise these fences once, all or none, and note them as ours. Raises like ``raise_fences``, but never StoreOutcomeUnknownError.
+
+        If no answer comes, they may be raised. So they count as ours, and the caller gets StoreBusyError and calls again. A repeat does no harm:
+        ``raise_fences`` leaves out fences that have our epoch already and are ours.
+        """
         try:
             raise_fences(self._store, fences, self._epoch, self._lease_check, self._mine)
             self._mine.update(fences)
         except StoreOutcomeUnknownError as unknown:
             self._mine.update(fences)
-            raise StoreBusyError(str(unknown)) from unknown  # a repeat does no harm
+            raise StoreBusyError(str(unknown)) from unknown
 
 
 _BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.5, most=1.5)
@@ -126,28 +134,31 @@ def retry_while_throttled[T](
 def raise_fences(
     store: Store, fences: Sequence[Key], epoch: int, lease: Check, mine: Container[Key] = frozenset()
 ) -> None:
-    """Exclude every master with a lower epoch: raises all of these fences, or none. Fences only move up.
+    """Raise all of these fences to this epoch, or none. From then on, masters with a lower epoch cannot write. Fences only move up.
 
-    One transaction raises several fences: each one checks the lease item, and such transactions collide with one another and with renewals.
+    One transaction raises several fences. Each transaction checks the lease item, and transactions that check one item at the same time collide,
+    also with renewals of the lease. So there should be few of them.
 
     Args:
         fences: at most ``MAX_FENCES_AT_A_TIME``.
         lease: checks that the lease is ours (``lease.lease_check``). Without it, a master that lost the lease unnoticed could
             fence a cluster that its successor does not know yet.
-        mine: fences that this session has raised, or tried to. Another one with this epoch is of another session: a counter of
-            epochs that was restored gives two of them one epoch.
+        mine: fences that this session has raised, or may have raised. If another fence has this epoch, another session raised it: the counter
+            of epochs was restored from a backup, and has given one epoch to two sessions.
 
     Raises:
         FencedOutError: a fence is higher, or another session has this epoch. A later master raised it, or the counter of epochs was lost.
         NotMasterError: a later master holds the lease.
-        StoreBusyError, StoreOutcomeUnknownError: the caller tries again.
+        StoreBusyError: no fence is raised. The caller tries again.
+        StoreOutcomeUnknownError: the fences may be raised. The caller tries again, and then names them in ``mine``.
     """
     left = list(fences)
-    while left:  # again only after a refusal by fences that are ours already: without these
+    while left:  # Only case 4 goes round again.
         updates = [Update(place, set={"epoch": epoch}, conditions=(AbsentOrBelow("epoch", epoch),)) for place in left]
         try:
             store.transact([*updates, lease], secrets.token_hex(16))
         except TransactionRefusedError as refused:
+            # ``refused.failed`` holds, by the index of each refused action, the item that is in the table.
             # 1. The last action, which checks the lease, was refused.
             if len(updates) in refused.failed:
                 raise NotMasterError("the lease was lost to another session") from refused
@@ -157,12 +168,12 @@ def raise_fences(
             if epochs[highest] != epoch:
                 said = f"the fence of {left[highest].partition} has epoch {epochs[highest]}, above that of this session ({epoch})"
                 raise FencedOutError(said, epochs[highest]) from refused
-            # 3. All of these have our epoch. Another session raised one of them: the counter of epochs was restored.
+            # 3. All refused fences have our epoch, and another session raised one of them.
             if foreign := [left[index].partition for index in refused.failed if left[index] not in mine]:
                 raise FencedOutError(
                     f"another session has raised the fence of {foreign[0]} to {epoch}", epoch
                 ) from refused
-            # 4. An earlier try of this session raised them all, and its answer was lost: raise the others.
+            # 4. This session has raised all refused fences before. Nothing was written now, so the others are raised without them.
             left = [place for index, place in enumerate(left) if index not in refused.failed]
         else:
             return

@@ -76,7 +76,11 @@ class ZoneAccounts:
         return known.value()
 
     def _make(self, access: ZoneAccess | None, _fresh: bool, _now: float) -> Made[Route53ZoneClient]:
-        """Make a client. That of a role is renewed before its credentials expire; if that fails, it is used until they do."""
+        """Make the client of a role, or of our own credentials (None). ``Kept`` calls it when it has no client, or when it is due.
+
+        Credentials of a role expire. So a new client is due before they do. If STS gives no new credentials then, the known client stays in
+        use until its credentials expire. boto3 itself renews our own credentials: that client is never due.
+        """
         given = None if access is None else self._assume(access)
         account = "" if access is None or access.account == self._own_account_id() else access.account
         with self._lock:

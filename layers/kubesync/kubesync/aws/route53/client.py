@@ -63,7 +63,7 @@ class Route53ZoneClient:
     """Route 53 over boto3. Thread-safe."""
 
     def __init__(self, client: Route53Client, scheduler: Scheduler, buckets: Buckets) -> None:
-        """Wrap a client made by ``build_route53_client``. It sleeps until requests and changes are available."""
+        """Wrap a client made by ``build_route53_client``. Before each request, ``scheduler`` sleeps until ``buckets`` have tokens for it."""
         self._client = client
         self._scheduler = scheduler
         self._buckets = buckets
@@ -96,10 +96,10 @@ class Route53ZoneClient:
         """Implements ``ZoneClient``. The set identifier is part of each key."""
         found: dict[RecordKey, RecordSet] = {}
         listed_first = to_route53(name)
-        # The name as Route 53 spells it, read back: the keys are spelled so, and the caller may spell it otherwise.
+        # The caller may write the name in capitals, or with other escapes. The keys that ``_sets`` yields always have this spelling.
         spelled = from_route53(listed_first)
         for key, record_set in self._sets(zone_id, listed_first):
-            if key.name != spelled:  # Route 53 lists all sets of one name together
+            if key.name != spelled:  # the first set of the next name: Route 53 lists all sets of one name together
                 break
             found[key] = record_set
         return found
@@ -109,7 +109,7 @@ class Route53ZoneClient:
         return self._sets(zone_id, None)
 
     def _sets(self, zone_id: str, start: str | None) -> Iterator[tuple[RecordKey, RecordSet]]:
-        """List the sets of a zone from a name on, page after page. None: from the first."""
+        """List the sets of a zone, page after page. ``start``: begin with this name, in Route 53's form. None: begin with the first."""
         request: ListResourceRecordSetsRequestTypeDef = {"HostedZoneId": zone_id, "MaxItems": _PAGE_SIZE}
         if start is not None:
             request["StartRecordName"] = start

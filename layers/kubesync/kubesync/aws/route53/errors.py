@@ -137,7 +137,10 @@ def _listed(messages: object) -> tuple[str, ...]:
 
 
 def split_messages(text: str) -> tuple[str, ...]:
-    """Split the messages of a refused batch, which Route 53 writes as one text: ``[first, second]``."""
+    """Split the messages of a refused batch, which Route 53 writes as one text: ``[first, second]``.
+
+    As a rule, each message is about one change of the batch: the zone finds with them which changes it must leave out.
+    """
     inside = _TRUNCATED.sub("", text).strip()
     if inside.startswith("["):
         # A truncated list has lost its closing bracket; a bracket at the end then belongs to a message.

@@ -50,11 +50,14 @@ def make_journal(deployment: str, epoch: int, batch: str) -> Journal:
 
 
 def read_journal(client: ZoneClient, key: RecordKey) -> Journal | None:
-    """The journal in the zone; None if there is none, and nothing that excludes it."""
+    """Read what stands where the journal belongs. None: nothing does, so the next batch can create the journal.
+
+    The result may also be a set of somebody else that keeps the journal out. Then it has no ``owner``: see ``Journal``.
+    """
     sets = client.read(key.zone_id, key.name)
     record_set = sets.get(key)
     if record_set is None:
-        # Is there a set that excludes the journal? Then Route 53 would refuse every batch, whatever its units are.
+        # Is there a set that excludes the journal? Then Route 53 would refuse every batch, whatever else it changes.
         return next((Journal(sets[at], label=at.label) for at in sorted(sets) if exclude_each_other(at, key)), None)
     form = FORM.fullmatch(record_set.values[0]) if len(record_set.values) == 1 else None
     if form is None or record_set.foreign_form:

@@ -44,6 +44,7 @@ _OCTAL = re.compile(r"\\([0-3][0-7]{2})")
 _NOT_PLAIN = re.compile(r"(\\[0-3][0-7]{2})|[^a-z0-9_.-]")
 # Without their escapes these would change the meaning of the name.
 _STAYS_ESCAPED = frozenset(".\\")
+# The fields that a set may have, whatever its routing policy is.
 _OF_EVERY_SET: Final = frozenset({"Name", "Type", "TTL", "ResourceRecords", "AliasTarget"})
 _PLACES: Final = {"continent": "ContinentCode", "country": "CountryCode", "subdivision": "SubdivisionCode"}
 
@@ -104,19 +105,24 @@ def canonical_values(record_type: str, values: Iterable[str]) -> tuple[str, ...]
     """
     canonical = {_canonical(record_type, value) for value in values}
     if record_type in ("A", "AAAA"):
-        return tuple(sorted(canonical, key=_as_number))
+        return tuple(sorted(canonical, key=_sort_key))
     return tuple(sorted(canonical))
 
 
 def _canonical(record_type: str, value: str) -> str:
+    """One value in the canonical form.
+
+    A value that cannot be read as one of its type stays as it is. Somebody else wrote it. kubesync writes no such value, so the set never
+    counts as equal to one of ours.
+    """
     try:
         return _CANONICAL.get(record_type, str)(value)
     except ValueError:
-        return value  # not ours, and never equal to ours
+        return value
 
 
-def _as_number(value: str) -> tuple[int, int, str]:
-    """By what values of A and AAAA sets are sorted. What is no address comes first, as text."""
+def _sort_key(value: str) -> tuple[int, int, str]:
+    """The sort key of a value of an A or AAAA set: IPv4 before IPv6, then by number. Texts that are no address come first, in order."""
     try:
         address = ipaddress.ip_address(value)
     except ValueError:
@@ -169,8 +175,9 @@ _FIELDS: Final[Mapping[type[Routing], _Field]] = {
 
 
 def to_fields(routing: Routing, identifier: str) -> dict[str, Any]:
-    """The fields of a policy. Raises ValueError if it is a simple one with an identifier, or another one without."""
-    if bool(identifier) is isinstance(routing, Simple):
+    """The fields of a set that say its policy: none for a simple set. Raises ValueError if policy and set identifier do not go together."""
+    needs_identifier = not isinstance(routing, Simple)
+    if bool(identifier) != needs_identifier:
         raise ValueError("a set identifier goes with every routing policy but the simple one")
     if isinstance(routing, NotPossible):
         raise ValueError("nothing is sent that is not possible")
@@ -182,10 +189,14 @@ def to_fields(routing: Routing, identifier: str) -> dict[str, Any]:
 
 
 def from_fields(item: Mapping[str, Any]) -> tuple[Routing, str]:
-    """The policy of a set as Route 53 lists it, and its ``foreign_form``: fields that kubesync never makes, also later ones of Route 53 (I3)."""
+    """Read the fields of a set as Route 53 lists it. Returns its routing policy, and its ``foreign_form``.
+
+    The foreign form names the fields that kubesync never writes with this policy, also fields that Route 53 may add in the future. Empty: there
+    are none. A set that has one never equals a set of ours, so kubesync neither changes nor deletes it (I3).
+    """
     for policy, field in _FIELDS.items():
         content = item.get(field.name, False)
-        if content is not False:  # MultiValueAnswer may be there, and false
+        if content is not False:  # False: the field is missing, or it is MultiValueAnswer, which may be false
             routing = policy(*field.values(content), health_check=item.get("HealthCheckId", ""))
             return routing, _foreign(item, _OF_EVERY_SET | {"SetIdentifier", "HealthCheckId", field.name})
     return SIMPLE, _foreign(item, _OF_EVERY_SET)
@@ -197,7 +208,7 @@ def _foreign(item: Mapping[str, Any], ours: frozenset[str]) -> str:
 
 
 def to_change(change: BatchChange) -> ChangeTypeDef:
-    """An element of a change batch. Raises ValueError if it is none that kubesync makes."""
+    """Convert an element of a change batch. Raises ValueError if kubesync must never write this set: a fault of the caller."""
     wanted = change.record_set
     if wanted.foreign_form:
         raise ValueError(f"kubesync never writes a set of this form: {wanted.foreign_form}")

@@ -25,8 +25,13 @@ class ZoneClient(Protocol):
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
         """Send one batch, once. It never repeats: only the caller knows what must follow.
 
+        ``comment``: for people who look at the change in AWS.
+
         Raises:
-            BatchRefusedError, ZoneThrottledError, ZoneOutcomeUnknownError, ZoneUnavailableError
+            BatchRefusedError: Route 53 refuses one of the changes, so it applied none.
+            ZoneThrottledError: nothing was applied now. The same batch may work later.
+            ZoneOutcomeUnknownError: the batch may have been applied, or may still be.
+            ZoneUnavailableError: nothing was applied: there is no such zone, no access to it, or no credentials.
         """
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:

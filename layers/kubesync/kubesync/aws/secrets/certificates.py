@@ -15,8 +15,8 @@ class SecretCertificates:
     """Implements ``kubernetes.transport.CertificateSource``. Threads may share one.
 
     Args:
-        references: three: of the authorities, of the client's certificate, and of its key. The secret of the certificate may also hold the key:
-            then the third is None. None: there is no such secret.
+        references: three: of the authorities, of the client's certificate, and of its key. None: there is no such secret. If there is only a
+            certificate, its secret must also hold the key.
         client_for: see ``references.Secret``.
     """
 
@@ -41,6 +41,7 @@ class SecretCertificates:
 
 
 def _read_or_none(secret: Secret[str] | None, what: str, *, fresh: bool) -> str | None:
+    """Read a secret; None: there is none. Raises HandshakeError if it cannot be used, because then TLS cannot begin. ``what``: for the message."""
     if secret is None:
         return None
     try:

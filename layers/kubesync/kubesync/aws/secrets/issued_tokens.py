@@ -57,12 +57,12 @@ class AssumedRole:
         return self._kept.value(fresh=fresh)
 
     def client(self, service: str, **options: Any) -> Any:
-        """A boto3 client of this role. Raises like ``credentials``."""
+        """Make a boto3 client with the role's credentials. It never renews them, so make one for each use. Raises like ``credentials``."""
         known = self.credentials().options
-        # The stubs know literal names only.
         return self._session.client(service, region_name=self._region, **known, **options)  # type: ignore[call-overload]  # boto3-stubs want a literal name
 
     def _assume(self, _fresh: bool, _now: float) -> Made[RoleCredentials]:
+        """Assume the role now. ``_kept`` calls it if it has no credentials, if they are due, and after a refusal. Raises DeniedError."""
         try:
             sts: Any = self._session.client("sts", region_name=self._region, config=STS_CONFIG)
             given = assume(sts, self.role, self._external_id, _SESSION_NAME)
@@ -103,6 +103,7 @@ def eks_token(
         DeniedError: there are no AWS credentials or no region, or the role may not be assumed.
     """
     if role is not None:
+        # For its effect: it replaces credentials that are due or were refused. ``role.client`` below takes the new ones.
         role.credentials(fresh=fresh)
 
     def add_cluster(request: Any, **_: Any) -> None:

@@ -82,7 +82,7 @@ def parse_secret_reference(text: str, *, local: bool, what: str = "a token") -> 
     Args:
         local: allow ``file:`` and ``env:``. Never in a deployed function: the cluster's owner must not read its files and
             environment.
-        what: the kind of secret, for the message.
+        what: the kind of secret with its article, for the message.
 
     Raises:
         UsageError: the text is not a reference, or this kind is not allowed here.
@@ -92,9 +92,8 @@ def parse_secret_reference(text: str, *, local: bool, what: str = "a token") -> 
     try:
         kind = SecretKind(prefix)
     except ValueError:
-        raise UsageError(
-            f"{what} is given by reference: {forms}, never as the {what.partition(' ')[2]} itself"
-        ) from None
+        noun = what.partition(" ")[2]  # "a token" without its article
+        raise UsageError(f"{what} is given by reference: {forms}, never as the {noun} itself") from None
     if kind in _LOCAL_KINDS and not local:
         raise UsageError(f"{kind}: works only on your own machine; use {forms}")
     key = ""
@@ -158,7 +157,10 @@ class Secret[T]:
         return Made(self._form(text), now + MAX_AGE_SECONDS, math.inf)
 
     def _find_value(self, text: str, json_key: str) -> str:
-        """Find the text of the value in ``text``, the whole secret. ``json_key``: the reference's; empty: none. Raises UnreadableError."""
+        """Find the text of the value in ``text``, the whole secret. ``json_key``: the reference's; empty: none. Raises UnreadableError.
+
+        ``SecretToken`` has another rule.
+        """
         return _member(text, json_key)
 
 
@@ -175,7 +177,10 @@ class SecretToken(Secret[str]):
         super().__init__(reference, client_for, clock, _as_token)
         self._server = server
         self.bound = False
-        """Whether the secret, as it was read last, says which server it is for."""
+        """Whether the secret said which server it is for when it was read last. False until then.
+
+        ``kubesync cluster check`` says so if it does not: such a token goes to whatever server is registered.
+        """
 
     def token(self, *, fresh: bool = False) -> str:
         """The token.
@@ -190,7 +195,15 @@ class SecretToken(Secret[str]):
             raise DeniedError(f"no token from {self.reference}: {error}") from None
 
     def _find_value(self, text: str, json_key: str) -> str:
-        """Find the token as ``Secret`` does, and note whether the secret names its server. Another server gets no token (I8)."""
+        """Find the token in the secret. Also sets ``bound``. If the secret names another server, this one gets no token (I8).
+
+        the secret        ``json_key``    the token
+        ----------        ------------    ---------
+        a JSON object     empty           the text under the key ``token``
+        a JSON object     a key           the text under this key
+        any other text    empty           the whole text
+        any other text    a key           UnreadableError: it has no keys
+        """
         document = _document(text)
         self.bound = document is not None and "server" in document
         if document is not None and self.bound and not _same_server(document["server"], self._server):
@@ -254,16 +267,21 @@ def _document(text: str) -> dict[str, Any] | None:
 
 
 def _same_server(said: object, server: str) -> bool:
-    """Whether an address that a secret names is the registered one: host and port, or only the host if it names no port."""
+    """Whether an address that a secret names is that of ``server``, the registered one. If the secret names a host only, any port will do.
+
+    ``said``: from the JSON of the secret, so it may be of any type, or no address: then the answer is False.
+    """
     if not isinstance(said, str):
         return False
     try:
         own, other = urlsplit(server), urlsplit(said if "://" in said else f"//{said}")
-        names_port = bool(other.scheme) or other.port is not None  # a scheme has a port of its own
-        return _host(own.hostname) == _host(other.hostname) != "" and (
-            not names_port or (own.port or _PORTS.get(own.scheme)) == (other.port or _PORTS.get(other.scheme))
-        )
-    except ValueError:
+        if not _host(own.hostname) or _host(own.hostname) != _host(other.hostname):
+            return False
+        if not other.scheme and other.port is None:
+            return True
+        # A scheme alone also names a port.
+        return (own.port or _PORTS.get(own.scheme)) == (other.port or _PORTS.get(other.scheme))
+    except ValueError:  # no valid port or host
         return False
 
 

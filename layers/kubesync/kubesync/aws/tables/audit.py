@@ -53,7 +53,7 @@ class Entry:
 
 
 def describe(record_set: RecordSet | None) -> object:
-    """A record set in the form of an audit entry."""
+    """A record set as an audit entry shows it, in ``before`` or ``after``; None: no set. The routing policy is left out."""
     if record_set is None:
         return None
     if record_set.alias is not None:

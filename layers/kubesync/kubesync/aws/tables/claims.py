@@ -9,6 +9,9 @@
 
 A bucket is a hash of the name: the claims of a large zone lie in several partitions.
 
+A *seat* is what only one set of a name may have under its routing policy, such as ``latency eu-west-1``. It has a claim of its own, besides that of
+the set identifier: two keys with different identifiers must not both take one region.
+
 Keys of one namespace may share a name: one has its A set, another its AAAA set. ``types`` then names, by type, the keys that share it with the
 owner: ``{AAAA: prod/shop/b}``. It never names the owner, whose types are what it intends (ADR 0062).
 
@@ -31,6 +34,7 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 
 _BUCKETS: Final = 16
+# What follows the name in the sort key of a claim: nothing, a set identifier (the first group) or a seat (the second).
 _OF_SET: Final = re.compile(r"(?:#set#([^#]+)|#is#([^#]+))?")
 
 
@@ -60,11 +64,12 @@ class Claim:
 
 
 def claim_key(name: Name) -> Key:
-    """The item of a claim. A name has an identifier or a seat, or none of them."""
+    """The key of a claim's item. ``name`` has a set identifier, or a seat, or none of them."""
+    # surrogatepass: a name that comes from JSON may hold half of a surrogate pair.
     bucket = zlib.crc32(name.name.encode("utf-8", "surrogatepass")) % _BUCKETS
     # Quoted, because an identifier may hold the characters that separate the parts of this key.
-    of_set = f"#set#{quote(name.identifier, safe='')}" if name.identifier else ""
-    of_set = f"#is#{quote(name.seat, safe='')}" if name.seat else of_set
+    kind, text = ("is", name.seat) if name.seat else ("set", name.identifier)
+    of_set = f"#{kind}#{quote(text, safe='')}" if text else ""
     return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name + of_set)
 
 
@@ -108,7 +113,7 @@ class ClaimTable(Table):
         joins: Mapping[Key, ObjectKey] | None = None,
         leaves: Iterable[Key] = (),
     ) -> list[Action]:
-        """Put a claim as it is to be, or let its name go, and change its queue. The same write hands a name on: nobody can come in between.
+        """Return the writes that change a claim and its queue. To hand a name on is one such change: the claim is never without an owner meanwhile.
 
         before      after       what it writes
         ------      -----       --------------
@@ -117,7 +122,10 @@ class ClaimTable(Table):
         a claim     None        nobody owns the name any more
         None        None        only the queue changes
 
-        ``key_writes._merge_counts`` knows these fields, and these guards in this order.
+        The queue is not counted here: ``after.waiting`` already is the number of keys that wait after ``joins`` and ``leaves``.
+
+        ``key_writes._merge_counts`` merges two such writes if only their counts differ. It compares fields and guards, and needs the guards in this
+        order.
 
         Args:
             before: as read, or as an earlier action leaves it. None: nobody owns the name.
@@ -127,7 +135,7 @@ class ClaimTable(Table):
         """
         queue: list[Action] = [*map(Delete, leaves)]
         queue += [put(place, key=str(key)) for place, key in (joins or {}).items()]
-        # The owner too: a claim that went and was made again begins with the same version.
+        # The owner is a guard too: a claim that was deleted and made again begins with the same version.
         guards: tuple[Condition, ...] = (Absent(),)
         if before is not None:
             guards = (Equals("version", before.version), Equals("owner", str(before.owner)))
@@ -146,15 +154,18 @@ def _claim(name: Name, item: Item) -> Claim:
 
 
 class Waiters:
-    """The queues of claims while one section of a commit is planned: as stored, with the keys that joined and left in it.
+    """The queues of claims while some keys of one commit are planned: as stored, plus the keys that joined, minus those that left since.
+
+    It writes nothing: ``ClaimTable.change`` makes the writes.
 
     A *place* is the item of one waiting key. The order of places is the order of the queue (``ClaimTable.waiter_place``).
     """
 
     def __init__(self, table: ClaimTable) -> None:
         self._table = table
+        # By claim and place: the keys that waited when the queue was read. Only queues that somebody has asked for.
         self._stored: dict[Name, dict[Key, ObjectKey]] = {}
-        # By place, as in ``_stored``. None: the key has left.
+        # By claim and place, what changed since: a key that joined; None: the key at this place has left.
         self._changed: dict[Name, dict[Key, ObjectKey | None]] = defaultdict(dict)
 
     def by_place(self, name: Name) -> dict[Key, ObjectKey]:
