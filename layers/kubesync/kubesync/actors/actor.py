@@ -56,7 +56,7 @@ class Activity:
         self.lock = scheduler.lock()
         self.busy = 0
         self.hosts: list[Host[Any]] = []
-        self.now = scheduler.monotonic
+        self.now = scheduler.monotonic  # the clock of all hosts
 
     @property
     def idle(self) -> bool:
@@ -136,15 +136,18 @@ class Host[F]:
         return max(0.0, self._activity.now() - since)
 
     def publish(self) -> None:
-        """Publish the actor's figures. Only the actor may call it, where they cannot wait for the end of the step."""
+        """Publish the actor's figures. Only the host calls it, or the actor itself where they cannot wait for the end of the step."""
         self._published_at = self._activity.now()
         try:
+            # If a step runs, it may change more, from now on: that counts as changed since its begin. Between steps this is infinite.
             self.figures, self._changed_at = self._actor.figures(), self._step_began
         except Exception:  # figures must not end an actor
             logger.exception("figures could not be published", extra={"actor": self.name})
 
     def _rouse(self, *messages: object) -> None:
-        """Put messages into the mailbox, and wake the thread if it sleeps. From now on the host is busy, so no message is overlooked."""
+        """Put messages into the mailbox (none: ``wake``), and wake the thread if it sleeps. From now on the host is busy, so that no message is
+        overlooked.
+        """
         with self._activity.lock:
             if self._ended:
                 return
@@ -159,7 +162,8 @@ class Host[F]:
     def _run(self) -> None:
         """Work until the actor ends: this is the host's thread. Publishes the figures at the end.
 
-        While the actor sleeps, ``_sleep`` publishes them. If it does not sleep long enough, they are published here, between two steps.
+        As a rule, ``_sleep`` publishes them, because then the actor has done what it had to do. If the actor goes on without sleep, they are
+        published here, between two steps, ``PUBLISH_SECONDS`` after the last time and after the first change that is not published.
         """
         seconds: float | None = AT_ONCE
         try:
@@ -189,10 +193,12 @@ class Host[F]:
             return self._actor.handle_error(error)
 
     def _sleep(self, seconds: float) -> None:
-        """Sleep until a message comes, at most this long. Publishes figures meanwhile, once PUBLISH_SECONDS have passed since the last time.
+        """Sleep until a message comes, at most this long. If figures have changed, publishes them meanwhile, ``PUBLISH_SECONDS`` after the last
+        time at the earliest.
 
-        Returns at once if something waits for it, or it goes on (``seconds`` is 0): between two steps of one piece of work, much is not as it
-        will be, and is not published. ``_rouse`` sets ``_busy`` when a message comes.
+        Returns at once, and publishes nothing, if a message or ``wake`` has come, or if ``seconds`` is 0: then the next step follows, and in the
+        middle of its work the actor's figures may be half right. While the host sleeps it is not ``_busy``; ``_rouse`` sets that when a message
+        comes.
         """
         with self._activity.lock:
             if seconds <= 0 or self._woken or self._mailbox:
