@@ -350,7 +350,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a foreign set in the way of a set that changes its policy, or that an earlier session left open, is never reported",
         invariants="I3",
         file=_PASSING,
-        old="        if not blocked or place in self._waited_again:",
+        old="        if not blocked or key_at_name in self._waited_again:",
         new="        if not blocked:",
         caught_by=(
             _SHARE + "test_i3_foreign_set_keeps_a_name_from_its_new_policy_and_is_reported",

@@ -34,8 +34,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="all sets of a name turn to one policy",
         invariants="I9",
         file=_PASSING,
-        old="not (name in forms and forms[name] in (None, form))",
-        new="name not in forms",
+        old="not (claim in forms and forms[claim] in (None, form))",
+        new="claim not in forms",
         caught_by=(_TESTS + "test_holders_that_want_different_policies_keep_what_they_have_until_they_agree",),
     ),
     Mutant(

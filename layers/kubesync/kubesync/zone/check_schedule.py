@@ -53,8 +53,8 @@ class CheckSchedule:
         self._stored: float | None = None  # the stored time; None: not read yet
         self._checked = False  # a key was checked hourly since ``take_check_time`` was called last
         self._reader = ZoneReader(ports.client, zone_id, ports.scheduler)
-        # What was read of the zone before this time does not count: a person has asked since, or a set of ours has gone.
-        self._not_before_monotonic = 0.0
+        # Monotonic. What was read of the zone before this time does not count: a person has asked since, or a set of ours has gone.
+        self._reads_count_from = 0.0
         self.go_first = True
 
     def in_order(self, awake: Iterable[QueuedKey]) -> list[ObjectKey]:
@@ -81,15 +81,22 @@ class CheckSchedule:
                 known.wake_by(at)
 
     def update(self, known: QueuedKey, intent: Intent) -> None:
-        """Schedule or drop the check of a key, by what the key wants now."""
+        """Schedule or drop the check of a key, by what the key wants now.
+
+        the intent                                     the next check
+        ----------                                     --------------
+        has no names in conflict                       is dropped
+        is ``checked_hourly``                          stays as scheduled. If it is not, ``_scheduled`` takes it from the stored time
+        was refused before (``attempts``)              stays as scheduled. If it is not, at once: the time in the key's mark is not used,
+                                                       it may come from another zone
+        has no attempts: its cluster has planned it    at once
+          again
+        """
         known.conflicts, known.needs, known.checked_hourly = intent.conflicts, intent.needs, intent.checked_hourly
         if not intent.conflicts:
             known.check_at, known.checked_hourly = None, False
         elif not intent.checked_hourly:
-            # As scheduled; at once if nothing is, or if its cluster has planned it again (no attempts).
-            # The time in its mark is not used: it may come from another zone.
             known.check_at = (known.check_at or 0.0) if intent.attempts else 0.0
-        # else: as scheduled. If nothing is, ``_scheduled`` does it by the stored time.
 
     def due_at(self, known: QueuedKey) -> float | None:
         """Return when the names in conflict of a key are checked. None: it has none. Infinite: the key cannot be planned yet (I5)."""
@@ -100,16 +107,21 @@ class CheckSchedule:
         return max(self._scheduled(known), self._put_off_until)
 
     def _scheduled(self, known: QueuedKey) -> float:
-        """Return when a key is to be checked, and keep it. If it is checked hourly, but not yet by this session: an hour after the stored time."""
+        """Return when a key is to be checked. A key without a time gets one here: it is checked hourly, and this session has not checked it yet,
+        so it is due an hour after the stored time.
+        """
         if known.check_at is None:
             known.check_at = self._stored_check_time() + CONFLICT_CHECK_SECONDS
         return known.check_at
 
     def check_afresh(self, known: QueuedKey) -> None:
-        """Wake a key, and make a check of it due at once. What was read of the zone before this moment does not count."""
+        """Wake a key, and make a check of its names due at once: a person has asked for it, or a set of ours has gone from one of them.
+
+        All waits of the key as a whole end, also one of an earlier session and one for room in the zone. The check reads the zone anew.
+        """
         known.wake()
         known.not_before, known.check_at, known.for_room = 0.0, 0.0, False
-        self._not_before_monotonic = self._ports.scheduler.monotonic()
+        self._reads_count_from = self._ports.scheduler.monotonic()
 
     def check_freed(self, names: AbstractSet[str]) -> None:
         """Check keys in conflict at these names at once, because sets of ours were deleted there."""
@@ -124,7 +136,7 @@ class CheckSchedule:
 
     def read(self, names: Collection[str]) -> dict[str, dict[RecordKey, RecordSet]]:
         """Read what exists at these names, for a check. Raises what the client raises."""
-        return self._reader.read_all(names, self._not_before_monotonic)
+        return self._reader.read_all(names, self._reads_count_from)
 
     def record_checked(self, keys: Iterable[ObjectKey], intents: Mapping[ObjectKey, Intent]) -> None:
         """Schedule the next checks of keys that were checked. Keys without an intent got no answer: they are checked again soon."""
@@ -150,6 +162,7 @@ class CheckSchedule:
         if not self._checked:
             return None
         self._checked = False
+        # The key that is checked next is the one that was checked longest ago, an hour before that.
         next_checks = (self._scheduled(known) for known in self._keys.values() if known.checked_hourly)
         since = min(next_checks, default=0.0) - CONFLICT_CHECK_SECONDS
         if since < self._stored_check_time() + _STORE_SECONDS:

@@ -57,12 +57,16 @@ class Passing:
         # By name, its leavers, each with the time until which it waits for an heir. 0: it may go alone. Keys that turn are among them.
         self._leavers: dict[str, dict[ObjectKey, float]] = {}
         self._waited_again: set[tuple[str, ObjectKey]] = set()  # name and key: see ``grant_second_wait``
-        self._early_heirs: dict[str, Unit] = {}  # by name, a refused unit that waits because no leaver is known
-        # By name, heirs that wait for keys that turn, each with the time until which it does.
+        # By name, a unit of an heir that was refused while no leaver of the name was known. It waits for one (``grant_second_wait``).
+        self._early_heirs: dict[str, Unit] = {}
+        # By name, heirs that wait for leavers that all turn, each with the time until which it does (``_waited_for_turns``).
         self._behind_turns: dict[str, dict[ObjectKey, float]] = {}
 
     def update(self, known: QueuedKey, intent: Intent) -> None:
         """Note from a key's intent which names it leaves, and which names of leavers it wants. Sets the times until which leavers wait.
+
+        Called for each intent that the zone learns, and with an empty one when a key leaves the queue. ``known`` keeps what its last intent
+        said (``passes``, ``heir_to`` and others), so this finds what has changed.
 
         A leaver waits ``_HEIR_SECONDS`` for an heir. Once the heir's intent is known, the leaver waits ``_TURN_SECONDS`` for the heir's turn;
         once the heir no longer wants the name, ``_HEIR_SECONDS`` for the next heir.
@@ -77,9 +81,11 @@ class Passing:
         # (``_waits_to_turn``).
         turns_to = {name.name: form for name, form in turned_by(intent.changes).items()}
         for name in known.turns_to.keys() - turns_to.keys():
-            self._leavers.get(name, {}).pop(key, None)  # if it leaves the name now, it waits from now on
+            # It turns there no more, so the time that was noted for this does not hold. If it leaves the name now, its wait begins below.
+            self._leavers.get(name, {}).pop(key, None)
         for name in intent.passes:
             self._leavers.setdefault(name, {}).setdefault(key, 0.0 if name in turns_to else now + _HEIR_SECONDS)
+            # An heir that was refused has waited for this leaver: now it can go with it.
             heir = self._early_heirs.pop(name, None)
             if heir is not None and (waiting := self._keys.get(heir.key)) is not None:
                 waiting.end_wait(heir)
@@ -107,7 +113,9 @@ class Passing:
             self._set_wait_of_leavers((unit.name,), until)
 
     def grant_second_wait(self, unit: Unit, actual: Mapping[RecordKey, RecordSet], *, of_event: bool) -> bool:
-        """Whether a refused unit waits once more for other keys, because the set in its way may be theirs and no conflict.
+        """Let a refused unit wait once more for other keys, if the set in its way may be theirs and no conflict. Returns whether it waits.
+
+        The zone calls it before it asks the unit's cluster to judge the refusal. If the unit waits, nobody judges it.
 
         the unit is refused, and                                             waits once more
         ------------------------                                             ---------------
@@ -127,16 +135,17 @@ class Passing:
             return False
         self._early_heirs.pop(unit.name, None)
         leavers = self._leavers.get(unit.name, {})
-        place, own = (unit.name, unit.key), {key for key, _ in unit.deletes}
+        key_at_name, own = (unit.name, unit.key), {key for key, _ in unit.deletes}
         others = [found for found in actual.items() if found[0] not in own]
         blocked = any(in_the_way(*found, *comes) for found in others for comes in unit.creates)
-        if not blocked or place in self._waited_again:
+        if not blocked or key_at_name in self._waited_again:
             return False
         leaves = unit.key in leavers  # or turns
+        # An earlier session made the unit, and no leaver was known when it was queued: else its key would be ``heir_to`` the name.
         is_early = not of_event and unit.name not in known.heir_to
         if not (leaves or is_early):
             return False
-        self._waited_again.add(place)
+        self._waited_again.add(key_at_name)
         until = self._now() + _HEIR_SECONDS
         if leaves:
             leavers[unit.key] = until  # until then, ``_waits_for_heir`` holds the unit back
@@ -149,6 +158,7 @@ class Passing:
     def _set_wait_of_leavers(self, names: Iterable[str], until: float) -> None:
         """Let all leavers of these names that still wait for an heir wait until this time, whether it is sooner or later than before."""
         for name in names:
+            # ``at`` is 0 for keys that may go alone, as keys that turn: they wait for no heir.
             for key in [key for key, at in self._leavers.get(name, {}).items() if at]:
                 self._leavers[name][key] = until
                 self._keys[key].wake_by(until)
@@ -178,7 +188,8 @@ class Passing:
         return min((at for at in times if at), default=None)
 
     def ready(self, units: Sequence[Unit]) -> list[Unit]:
-        """Return these units without those that must wait for an heir or for a leaver (see the table above).
+        """Return these units without those that must wait for other keys: for an heir, for a leaver, or for keys that turn with them (see the
+        table at the head of the file).
 
         Units that must go in one batch (``together``) are kept or left out together. A leaver whose time is over goes alone.
         """
@@ -192,7 +203,8 @@ class Passing:
                 creating.setdefault(unit.name, set()).add(unit.key)
         found, forms = list[Unit](), _forms_after(units)
         for group in together(units):
-            # A leaver that also adds a set there exchanges its own with another key: only keys of its group are its heirs.
+            # Who counts as heir of a leaver? If it only deletes its set: whoever adds a set at the name (``creating``). If it adds a set, too, it
+            # exchanges sets with another key: only who is in its group and adds one.
             exchanging = {unit.name: {each.key for each in group if not each.only_deletes} for unit in group}
             if not any(
                 self._waits_for_leaver(unit, going)
@@ -201,25 +213,38 @@ class Passing:
                 for unit in group
             ):
                 found += group
-            else:
+            else:  # the group waits; who has waited long enough goes, is refused, and so is told who has the name
                 found += [unit for unit in group if self._waited_for_turns(unit)]
         return found
 
     def _waits_to_turn(self, unit: Unit, forms: Mapping[Name, Form | None]) -> bool:
-        """Whether a unit that turns must wait: after this batch, a claim that must turn with it would have sets of another form."""
+        """Whether a unit of a key that turns at the name must wait, because not all sets there would have the key's new form after this batch.
+
+        Each claim in the key's ``turns_with`` must get that form in the batch, or its sets must be deleted.
+
+        Args:
+            forms: what ``_forms_after`` says of all units of the batch.
+        """
         known = self._keys[unit.key]
         form = known.turns_to.get(unit.name)
-        claims = known.turns_with if form is not None else ()
-        return any(name.name == unit.name and not (name in forms and forms[name] in (None, form)) for name in claims)
+        if form is None:  # its key does not turn there
+            return False
+        claims = [claim for claim in known.turns_with if claim.name == unit.name]
+        return any(not (claim in forms and forms[claim] in (None, form)) for claim in claims)
 
     def _waited_for_turns(self, unit: Unit) -> bool:
-        """Whether an heir has waited long enough for leavers that all turn, and do not turn with its set: they may never be able to."""
+        """Whether a unit of an heir has waited ``_HEIR_SECONDS`` for the leavers of its name, which all turn. The first call begins this time.
+
+        Such leavers may never be able to turn. False if one of them really leaves, or turns to the form of this very set, together with it:
+        then the heir waits as long as it takes.
+        """
         leavers = self._leavers.get(unit.name, {})
         if unit.only_deletes or not leavers or unit.key in leavers:
             return False
         claim, forms = Name.of(unit.wanted), _forms_after([unit])
         for known in map(self._keys.__getitem__, leavers):
             turns_to = known.turns_to.get(unit.name)
+            # None: it leaves the name.
             if turns_to is None or (claim in known.turns_with and forms.get(claim) == turns_to):
                 return False
         now = self._now()
@@ -251,7 +276,10 @@ class Passing:
 
 
 def _forms_after(units: Iterable[Unit]) -> dict[Name, Form | None]:
-    """The claims whose sets come, get another form or are deleted by these units, each with the new form. None: the sets are deleted."""
+    """Return, by claim, the form that its sets have after these units. None: they are deleted. Leaves out claims whose sets keep their form.
+
+    If several of the lines below speak of one claim, the last one holds: a claim may lose a set of one type and get one of another.
+    """
     forms, by_key = dict[Name, Form | None](), defaultdict[ObjectKey, list[RecordChange]](list)
     for unit in units:
         by_key[unit.key] += unit.changes

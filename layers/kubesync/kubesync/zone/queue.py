@@ -61,24 +61,26 @@ class ZoneQueue:
         self.late_clusters: dict[str, int] = {}
         self._ports = ports
         self._room = room
-        self._newest_event = -math.inf  # monotonic
+        self._newest_event = -math.inf  # monotonic: when the newest single event came, not one of a list
         # Clusters that did not answer a question other than to close, each with the time (monotonic) until which they are skipped.
         self._skipped_until: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()  # see ``send_first``
         self._denied: dict[Namespace, None] = {}  # namespaces that are sent separately, least recently served first
         self._turn_of_denied = False  # whose turn it was last: of one of these, or of all other namespaces
-        self._last_turns: dict[Namespace, int] = {}  # the number of the last batch that served a namespace
+        # The number of the last batch that served a namespace; batches count from 1. Who was served longest ago comes first (``by_turns``).
+        self._last_turns: dict[Namespace, int] = {}
         self._full: FullZone | None = None  # None: the zone is not full, as far as is known
         self.checks = CheckSchedule(zone_id, ports, self.keys)
         self.passing = Passing(zone_id, self.keys, ports.scheduler.epoch_seconds)
 
     def publish(self, message: Publish) -> None:
-        """Queue the keys of a cluster's message and wake them, except keys that want nothing."""
-        if message.restart:
+        """Queue the keys of a cluster's message and wake them. Keys that want nothing any more leave the queue."""
+        if message.restart:  # it publishes all its keys anew
             self.forget_cluster(message.cluster)
         self._skipped_until.pop(message.cluster, None)
         self.checks.set_listed(message.cluster, message.listed)
         for intent in message.intents:
+            # Units that the key wanted before keep the time since when they wait. Those that are new count from this message (``changed``).
             self.keys.drop_intents([intent.key])
             self.keys.get_or_add(intent.key).changed(message, intent)
         if message.since is not None and not (message.of_list or message.inherited):
@@ -87,6 +89,8 @@ class ZoneQueue:
 
     def learn(self, intents: Iterable[Intent], *, asked: bool = False) -> None:
         """Replace what the zone knows of these keys. Keys that want nothing leave the queue; the other keys wake, and join the queue.
+
+        Called with what clusters publish, and with their answers to questions of the zone.
 
         Args:
             asked: the zone asked for these intents, and no cluster published them.
@@ -167,7 +171,7 @@ class ZoneQueue:
         known.wake()
         known.end_wait(unit)
         if decision is None or decision.retry_at is None:
-            return
+            return  # the key does not wait for the unit
         self.passing.record_refused(unit, too_large=decision.code == "TooLargeForBatch")
         if decision.conflict:
             # The conflict holds the unit back until a check of the name finds it free, or the key owns the name.
@@ -184,31 +188,33 @@ class ZoneQueue:
     def due(self) -> Due | None:
         """Return what the zone does next. None: nothing now. Call it once a step: it takes units, moves turns on and puts keys to sleep.
 
-        Batches and conflict checks alternate.
+        Batches and conflict checks alternate: after a check, batches go first, and after all else, checks do (``go_first``). A question is
+        asked on the way to one of them, and changes nothing of that.
         """
         found = self._due_by_turns()
         if found is None and not self.checks.go_first:
             self.checks.go_first = True  # nothing else is due: look at checks, too
             found = self._due_by_turns()
-        if found is None or not found.unknown:  # a question is asked on the way to a batch or a check, and ends no turn
+        if found is None or not found.unknown:
             self.checks.go_first = found is None or not found.checks
         return found
 
     def _due_by_turns(self) -> Due | None:
-        """Return what is due. Namespaces with denied names and all other namespaces take turns.
+        """Return what is due. Namespaces that are sent separately, because IAM denies names of theirs (``_denied``), and the rest take turns.
 
-        In a turn of denied namespaces, the one that was served longest ago goes first. Whoever has nothing to send gives its turn away.
+        In a turn of those that are sent separately, the one that was served longest ago goes first. The rest, all other namespaces together,
+        is None here. Whoever has nothing to send gives its turn away.
         """
         now = self._ports.scheduler.epoch_seconds()
         self._turn_of_denied = not self._turn_of_denied
         queued = self.keys.items() if self._denied else ()
-        # Namespaces that are sent separately and have keys or groups now; None stands for all others.
+        # Who has keys or groups to send now.
         waiting = {self._apart(key) for key, known in queued if known.is_awake(now)}
         waiting.update(self._apart(group[0].key) for group in self._groups)
         denied = [each for each in self._denied if each in waiting]
         for namespace in (*denied, None) if self._turn_of_denied else (None, *denied):
             if (found := self._due_of(namespace)) is not None:
-                if namespace is not None:
+                if namespace is not None:  # it was served: to the end
                     self._denied[namespace] = self._denied.pop(namespace)
                 return found
         return None
@@ -236,13 +242,19 @@ class ZoneQueue:
     def _due_in_queue(self, apart: Namespace | None) -> Due | None:
         """Return what is due of queued keys. ``apart``: as in ``_due_of``.
 
-        Goes through awake keys, some at a time, until a batch is full or enough keys must be asked. Puts keys to sleep of which nothing
-        can be sent now. Then decides in this order: conflict checks, if they go first; questions; a batch.
+        Goes through awake keys in their turns, some at a time, and collects units to send, keys to ask and names to check. Puts keys to sleep
+        of which nothing can be sent now. Stops once a batch is full, enough keys must be asked, or as many intents are needed as the zone
+        keeps. Then returns the first that applies:
+
+            conflict checks     they go first, or there is nothing to send or to ask
+            questions           always, unless a full batch is ready, and has units of each namespace that must be asked
+            a batch             there are units
+            a try to add sets   the zone is full (``_due_of_full_zone``)
         """
         units: dict[Unit, None] = {}  # a set: the units of a leaver (``passing``) may be found twice
         unknown: list[ObjectKey] = []  # keys that must be asked
         to_check: list[Intent] = []
-        ready_keys = 0  # how many have units or a check now: their intents must be kept, and ``MOST_INTENTS`` are
+        ready_keys = 0  # how many have units or a check now. The zone can keep the intents of ``MOST_INTENTS`` keys
         now, skipped = self._ports.scheduler.epoch_seconds(), self._skipped_clusters()
         awake = (
             known
@@ -277,17 +289,16 @@ class ZoneQueue:
                 break
         if to_check and (self.checks.go_first or not (units or unknown)):
             return Due(checks=to_check)
-        # Ask before sending, unless a full batch is ready and has units of each namespace that must be asked.
         full = self._fill_a_batch(units) and _all_have_units(unknown, units)
         if unknown and ready_keys < MOST_INTENTS and not full:
             return Due(unknown=unknown[: MOST_INTENTS - ready_keys])
         return self._batch_of(units) if units else self._due_of_full_zone()
 
     def _put_to_sleep(self, keys: Iterable[ObjectKey], now: float) -> None:
-        """Put keys to sleep of which nothing can be sent now, without those that wait for room: they are not awake (``FullZone``).
+        """Put keys to sleep of which nothing can be sent now, except those that wait for room: they are not awake anyway (``FullZone``).
 
         Args:
-            now: when it was decided what can be sent. A unit whose wait ended since is not forgotten.
+            now: the time at which it was decided what can be sent. A unit whose wait has ended since then still wakes its key.
         """
         for known in (self.keys[key] for key in keys if not self.keys[key].for_room):
             heir_by = self.passing.waits_until(known)
@@ -380,7 +391,11 @@ class ZoneQueue:
         ]
 
     def next_retry(self) -> float | None:
-        """Return the seconds until the first waiting key is due, or the next try of a full zone. None: nothing waits."""
+        """Return the seconds until the first waiting key is due, or the next try of a full zone. None: nothing waits.
+
+        Called when nothing is due. If a key is awake nevertheless, it cannot go for another reason, for example because its cluster is skipped:
+        look again in a second. A time that is over already gives 0.05 s and not 0, which would mean that there is more to do at once.
+        """
         now = self._ports.scheduler.epoch_seconds()
         queued = [known for known in self.keys.values() if not known.for_room]
         times = [now + TRY_AGAIN_SECONDS if known.is_awake(now) else known.wakes_at or now for known in queued]

@@ -53,7 +53,7 @@ class QueuedKey:
     needs: frozenset[Resource] = frozenset()
     checked_hourly: bool = False
     check_at: float | None = None
-    passes: frozenset[str] = frozenset()  # of its intent, for ``passing``
+    passes: frozenset[str] = frozenset()  # names that it leaves, or at which it turns (``Intent.passes``)
     heir_to: frozenset[str] = frozenset()  # names of leavers (``passing``) that it wants
     turns_to: Mapping[str, Form] = _NONE  # names at which it turns, each with the new form
     turns_with: frozenset[Name] = frozenset()  # claims that must turn in the same batch, or go
@@ -62,12 +62,15 @@ class QueuedKey:
     earlier: Mapping[int, float | None] = _NONE  # the same, by the hash of a unit: a unit itself is large
 
     def changed(self, message: Publish, intent: Intent) -> None:
-        """Wake the key, because its cluster has published it. If several events change a key, its lag counts from the first."""
+        """Wake the key, because its cluster has published it, and note when this was and why. If several events change a key, its lag counts
+        from the first.
+        """
         self.wake()
         self.for_room = False
         if message.inherited:  # it was left open by an earlier session
             self.not_before = intent.retry_at
-        # It is of a list only as long as no event has changed it that still waits.
+        # A key that an event changed never gives way as keys of lists do, as long as that change waits. So a message of an event ends
+        # ``of_list``, and one of a list sets it only if no change of an event waits: its time would be in ``since`` or ``earlier``.
         of_list = message.of_list or message.inherited
         self.of_list = of_list and (self.of_list or (self.since is None and not self.earlier))
         self.since = message.since if self.since is None else self.since
@@ -93,7 +96,8 @@ class QueuedKey:
     def end_wait(self, unit: Unit) -> None:
         """End the wait of a refused unit, if there is one."""
         if unit in self.refused_units:
-            # A copy hashes no unit again: that is slow, and a key may have thousands.
+            # The mapping may be ``_NONE``, which keys share: it is replaced, never changed. To copy it as a whole hashes no unit again: to
+            # hash one is slow, and a key may have thousands.
             self.refused_units = left = {**self.refused_units}
             del left[unit]
 
@@ -110,7 +114,10 @@ class QueuedKey:
         return not self.for_room and (self.wakes_at is None or self.wakes_at <= now)
 
     def sleep(self, now: float, *others: float | None) -> None:
-        """Sleep until the first wait is over. ``others``: further times at which it must wake. Removes waits of units that are over."""
+        """Sleep until the first wait is over. Removes waits of units that are over. If nothing says when, sleeps ``TRY_AGAIN_SECONDS``.
+
+        ``others``: further times at which it must wake; None: no such time.
+        """
         self.refused_units = {unit: at for unit, at in self.refused_units.items() if at > now}
         # The inherited time may come from a refusal in another zone. Until it is over, nothing of the key is sent.
         waits = [at for at in (*others, *self.refused_units.values()) if at is not None]
@@ -162,7 +169,10 @@ class QueuedKeys(dict[ObjectKey, QueuedKey]):
         return self._intents.get(key)
 
     def drop_intents(self, keys: Iterable[ObjectKey]) -> None:
-        """Remove the intents of these keys, not the keys themselves. The times since when their units wait are kept."""
+        """Remove the intents of these keys, not the keys themselves. Their clusters will say again what they want.
+
+        The times since when the units wait are kept: what a key still wants then has its lag from the first event.
+        """
         for key in keys:
             if (intent := self._intents.pop(key, None)) is not None:
                 self[key].keep_since(units_of(key, intent.changes))
@@ -206,7 +216,7 @@ class FullZone:
             f"the zone is full: deletions and changes go through, what would add record sets waits ({message})"
         )
         self._share = 1  # how many units that add sets the next batch may hold
-        self._failures = 0
+        self._failures = 0  # how often in a row a batch with one such unit was refused
 
     def allowed_units(self, now: float) -> int:
         """Return how many units that add sets may be tried now. 0: the next try is later."""
