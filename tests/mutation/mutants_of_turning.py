@@ -292,8 +292,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a key whose set is not sent publishes its other types at the name, beside another policy",
         invariants="I9",
         file="zone/writer.py",
-        old="        out = blocked.keys() | self.known.waiting_with(blocked, units) if blocked else ()\n",
-        new="        out = blocked\n",
+        old="        left_out = (blocked.keys() | self.known.waiting_with(blocked, units)) if blocked else ()\n",
+        new="        left_out = blocked\n",
         caught_by=(_FAMILY,),
     ),
     Mutant(

@@ -345,8 +345,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a denied batch is sent again if the zone does not know whether the journal alone is announced",
         invariants="I1",
         file="zone/writer.py",
-        old="        self.sent = None  # never again: even an announcement that fails may replace what the item says\n",
-        new="",
+        old="        self.sent = None\n        self.start(",
+        new="        self.start(",
         caught_by=(_DENIED + "test_i1_denied_batch_is_not_sent_again_once_something_else_may_be_announced",),
     ),
     Mutant(

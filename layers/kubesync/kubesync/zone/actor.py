@@ -71,14 +71,17 @@ class ZoneActor:
 
     def figures(self) -> ZoneFigures:
         """Return copies of the zone's counts and state, for other threads. ``Host`` calls it."""
-        blocked, clean = self._blocked_by is not None, self._writer.idle and not self._conversations.closing
-        report = replace(self.report, blocked=blocked, reasons=dict(self.report.reasons))
+        report = replace(self.report, blocked=self._blocked_by is not None, reasons=dict(self.report.reasons))
+        nothing_open = self._writer.idle and not self._conversations.closing
         # A torn zone is not clean: so the next session looks at it, even if no key of it changes.
-        clean = clean and not (self._journal.holds_landed or self._journal.torn)
+        clean = nothing_open and not (self._journal.holds_landed or self._journal.torn)
         return ZoneFigures(report, self._progress, clean, tuple(self._queue.keys.lags), self._queue.keys.lags_counted)
 
     def receive(self, message: object) -> None:
-        """Take in a message. Sends nothing but answers of a blocked zone; ``step`` does the rest."""
+        """Take in a message. ``step`` does the rest, except that a blocked zone answers requests of operations at once, with the reason.
+
+        The zone serves a cluster from its first ``Publish`` until its ``Forget``. What comes of other clusters is not queued.
+        """
         match message:
             case messages.Publish():
                 self._journal.served.add(message.cluster)
@@ -180,8 +183,9 @@ class ZoneActor:
             self._progress = self._progress.busy(self._now())
         else:
             self._progress = self._progress.quiet()
+        # A torn zone gets stuck as a full one does, although batches land: a person has to mend it.
         self._progress = self._progress.full(self._now(), is_full=bool(self._queue.problem) or self._journal.torn)
-        self._blocked_by = None
+        self._blocked_by = None  # else an error would have been raised
         self.report.remark = self._journal.remark or self._queue.passing.remark
         problem = self._conversations.problem or self._queue.problem
         # To know the stored problem costs a read: a zone that had nothing to do does not ask for it (I6).
@@ -218,7 +222,7 @@ class ZoneActor:
             message = "more than fits one change batch"
             self._refuse([messages.Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
         else:
-            self._writer.begin(due.units, lambda unit: self._queue.keys.since(unit) is None)
+            self._writer.begin(due.units, is_inherited=lambda unit: self._queue.keys.since(unit) is None)
         return True
 
     def _send(self) -> None:
@@ -256,23 +260,23 @@ class ZoneActor:
         self._conversations.ask_to_judge(refusals)
 
     def _judge_culprits(self, culprits: Sequence[tuple[Unit, str]]) -> None:
-        """Read what exists at the names of units that Route 53 refused, and ask the clusters to judge those that are at fault.
+        """Read what exists at the names of these units, and ask the clusters to judge those that are at fault.
 
-        Not those that wait once more for other keys (``Passing.grant_second_wait``). ``culprits``: as in ``Isolation``.
+        Leaves out units that wait once more for other keys (``Passing.grant_second_wait``). ``culprits``: as in ``Isolation``.
         """
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
         self._writer.culprits = ()
-        said, passing, since = dict(culprits), self._queue.passing, self._queue.keys.since
-        # A unit without a message of its own gets the first that there is.
-        named, message = {unit for unit, text in culprits if text}, next(text for _, text in culprits if text)
-        self._refuse(
-            [
-                messages.Refusal(unit, said[unit] or message, actual)
-                for group in together(said)
-                for unit, actual in at_fault(group, named, found[group[0].name]).items()
-                if not passing.grant_second_wait(unit, actual, of_event=since(unit) is not None)
-            ]
-        )
+        texts, keys, passing = dict(culprits), self._queue.keys, self._queue.passing
+        # The messages are about these units. The others must go together with them.
+        named = {unit for unit, text in texts.items() if text}
+        first_text = next(filter(None, texts.values()))  # for units without a message of their own
+        refusals: list[messages.Refusal] = []
+        for group in together(texts):
+            # All units of a group are at one name.
+            for unit, actual in at_fault(group, named, found[group[0].name]).items():
+                if not passing.grant_second_wait(unit, actual, of_event=keys.since(unit) is not None):
+                    refusals.append(messages.Refusal(unit, texts[unit] or first_text, actual))
+        self._refuse(refusals)
 
     def _settle(self) -> None:
         """Do a step of settling: ask clusters to close what has landed. If nothing is left to ask, lock out late batches by a journal swap."""
@@ -298,16 +302,19 @@ class ZoneActor:
         return ZoneReader(self._ports.client, self.zone_id, self._ports.scheduler)
 
     def _answer_request(self, request: messages.Reach | messages.CompareZone) -> None:
-        """Answer a resync that waited for a quiet zone, or let a cluster compare. Clears the inflight item before a comparison that mends."""
-        if isinstance(request, messages.CompareZone) and request.mend and self._journal.holds_landed:
-            self._journal.clear()  # what is applied may change now without a batch
+        """Answer a resync that has waited until the zone is quiet (``Reach``), or let a cluster compare its keys with the zone (``CompareZone``).
+
+        A comparison that mends changes what is applied without a batch. So it needs a cleared inflight item.
+        """
         if isinstance(request, messages.Reach):
             self._journal.torn = False  # a resync looks at the zone
             self._conversations.requests.remove(request)
             request.reply.set_result(None)
             return
-        actual = request.actual
-        if request.keys:
+        if request.mend and self._journal.holds_landed:
+            self._journal.clear()  # what is applied may change now without a batch
+        actual = request.actual  # what stands in the zone: the asker has walked it
+        if request.keys:  # it has not: it asks for these keys only
             try:
                 found = self._new_reader().read_all(request.names).values()
                 actual = with_replacements({key: stands for of_name in found for key, stands in of_name.items()})
@@ -320,19 +327,21 @@ class ZoneActor:
     def _answer_forgets(self) -> None:
         """Answer clusters that are removed, once the zone has no work of theirs."""
         for forget in list(self._forgetting):
-            if not self._has_work_of(forget.cluster):
+            if not self._end_work_of(forget.cluster):
                 self._forgetting.remove(forget)
                 forget.reply.set_result(None)
 
-    def _has_work_of(self, cluster: str) -> bool:
-        """Whether a question or a batch of the cluster is open here. If only the inflight item still names the cluster, changes the item.
+    def _end_work_of(self, cluster: str) -> bool:
+        """Take a cluster that is removed out of the inflight item, if nothing else of it is open here. Returns whether work of it is left: an
+        open question, or a batch in the item, as the table says. Then call it again later.
 
-        the zone                                             has work of a cluster that the item names
-        --------                                             -----------------------------------------
+        the zone                                             work of a cluster that the item names is left
+        --------                                             ---------------------------------------------
         has a batch under way                                yes
         is not settled, and gone                             no: its units are dropped from the item
-        is not settled, or clusters close a batch, or the cluster  yes
-         has not closed its units
+        is not settled                                       yes
+        waits for clusters to close a batch, or the cluster  yes
+          has not closed its units
         else: the batch is closed                            no: the item is cleared
         """
         if self._conversations.open is not None and self._conversations.open.involves(cluster):
@@ -353,12 +362,16 @@ class ZoneActor:
         return False
 
     def _end_if_drained(self, seconds: float) -> float | None:
-        """End the actor if the session drains and nothing more can be done now. Returns None then, else when to step again."""
+        """End the actor if the session drains, and nothing more can be done now or the time for it is over. Returns None then.
+
+        Else returns in how many seconds to step again. Nothing more can be done if no cluster has to answer, and the zone is blocked, or it is
+        settled and has no batch under way.
+        """
         if self._drain_until is None or seconds == AT_ONCE:
             return seconds
         left = self._drain_until - self._now()
-        waits = self._conversations.open is not None or bool(self._queue.late_clusters)
-        if left <= 0 or (not waits and (self._blocked_by is not None or self._writer.idle)):
+        answers_to_come = self._conversations.open is not None or bool(self._queue.late_clusters)
+        if left <= 0 or (not answers_to_come and (self._blocked_by is not None or self._writer.idle)):
             self._end()
             return None
         return min(seconds, left)

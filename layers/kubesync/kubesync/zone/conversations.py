@@ -13,7 +13,6 @@ A cluster answers all of them with ``Closed``. What a late cluster has not close
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,8 +68,8 @@ class Conversations:
         self._queue = queue
         self._reasons = reasons
         self._number = 1  # of the next question
-        # The last batch that clusters have been asked to close: settling may find it once more. What late clusters owe is in ``unclosed`` of
-        # the journal.
+        # The id of the last batch that clusters were asked to close. Settling may find that it has landed once more, and must not ask again:
+        # what late clusters have not closed of it is in ``ZoneJournal.unclosed``.
         self._closed_batch = ""
         self.requests: deque[messages.Reach | messages.CompareZone] = deque()
 
@@ -93,6 +92,7 @@ class Conversations:
         if asked is not None and answer.question == asked.question and answer.cluster in asked.unanswered:
             asked.unanswered.remove(answer.cluster)
             asked.answers[answer.cluster] = answer
+        # The number in ``late_clusters`` is that of the question that the cluster was late to answer.
         if self._queue.late_clusters.get(answer.cluster) == answer.question:
             unclosed = self._journal.unclosed.get(answer.cluster)
             self._mark_closed(answer.cluster, unclosed.units if unclosed is not None else ())
@@ -111,7 +111,7 @@ class Conversations:
         left = conversation.until - self._ports.scheduler.monotonic()
         # With too much unclosed it must wait on, for as long as it takes: it looks again every few seconds.
         if conversation.unanswered and (left > 0 or self._too_much_unclosed(conversation)):
-            return min(left if left > 0 else math.inf, _ANSWER_SECONDS)
+            return min(left, _ANSWER_SECONDS) if left > 0 else _ANSWER_SECONDS
         self.open = None
         for cluster in conversation.unanswered:
             logger.warning("a cluster does not answer: its keys wait", zone=self._zone_id, cluster=cluster)
@@ -164,12 +164,14 @@ class Conversations:
         self._ask({name: messages.ConflictsChecked(zone, number, keys) for name, keys in actual.items()}, on_end)
 
     def close(self, landed: LandedUnits | None) -> bool:
-        """Ask clusters to close the keys of this batch (None: there is none), and keys of earlier batches that are not closed yet.
+        """Ask clusters to close the keys of this batch, and keys of earlier batches that are not closed yet.
 
+        Called when a batch has landed, and while the zone settles: then ``landed`` is None if no batch was under way that has landed.
         Clusters that do not close in time become ``late_clusters`` of the queue, and their units stay unclosed. Returns False if nothing has
         to be closed.
         """
-        late = self._queue.late_clusters  # they were asked already, and may still answer
+        late = self._queue.late_clusters
+        # By cluster, what it is asked to close. Late clusters were asked already, and may still answer.
         closing = {name: unclosed for name, unclosed in self._journal.unclosed.items() if name not in late}
         if landed is not None and landed.batch != self._closed_batch:
             closing |= landed.by_cluster
@@ -177,12 +179,14 @@ class Conversations:
             return False
 
         def on_end(conversation: Conversation) -> None:
-            for cluster, units in closing.items():
+            for cluster, asked in closing.items():
                 if cluster in conversation.unanswered:
-                    self._journal.unclosed[cluster], late[cluster] = units, conversation.question
+                    self._journal.unclosed[cluster] = asked
+                    late[cluster] = conversation.question
                 else:
-                    self._mark_closed(cluster, units.units)
-            self._closed_batch = self._closed_batch if landed is None else landed.batch
+                    self._mark_closed(cluster, asked.units)
+            if landed is not None:
+                self._closed_batch = landed.batch
 
         zone, number = self._zone_id, self._number
         for cluster in closing:
@@ -192,10 +196,10 @@ class Conversations:
         return True
 
     def _mark_closed(self, cluster: str, units: Iterable[Unit]) -> None:
-        """Note that a cluster has closed these units, and has no others to close."""
+        """Note that a cluster has closed these units, and has no others to close. Their keys wake, and no refusal of them counts any more."""
         self._journal.unclosed.pop(cluster, None)
         for unit in units:
-            self._queue.apply_decision(unit)
+            self._queue.apply_decision(unit)  # without a decision: the unit has landed
 
     def ask_to_judge(self, refusals: Sequence[messages.Refusal]) -> None:
         """Ask clusters to judge their units at fault, and apply the decisions.

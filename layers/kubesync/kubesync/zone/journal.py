@@ -34,7 +34,7 @@ from kubesync.zone.ports import ZonePorts
 # Of one batch: a transaction holds a fence check for each, and the inflight item with all its slices.
 _MAX_CLUSTERS: Final = 80
 _SWAP_ELEMENTS: Final = 2  # DELETE of the known journal, CREATE of the next
-_ANY_BATCH: Final = "0" * 32  # as long as a batch's id
+_ANY_BATCH: Final = "0" * 32  # in the place of a batch's id, to measure a journal: all ids are as long
 _TORN: Final = (
     "an item of what was under way was deleted or restored, and is lost: names that had landed are in conflict; adopt them with "
     "`kubesync recover`, then run `kubesync resync`"
@@ -163,7 +163,9 @@ class ZoneJournal:
 
     @staticmethod
     def limit_clusters(units: Sequence[Unit]) -> tuple[Unit, ...]:
-        """Return the units of the first ``_MAX_CLUSTERS`` clusters, as one transaction can check. Units that go together stay together."""
+        """Return the units of the first ``_MAX_CLUSTERS`` clusters: one transaction can check the fences of no more. The others wait for a later
+        batch. Units that go together stay together.
+        """
         first = set(islice(dict.fromkeys(unit.key.cluster for unit in units), _MAX_CLUSTERS))
         left = {unit for unit in units if unit.key.cluster not in first}
         if left:  # with all that goes together with them
@@ -195,9 +197,10 @@ class ZoneJournal:
 
     @property
     def holds_landed(self) -> bool:
-        """Whether a successor that settles would close units of the inflight item: unclosed ones, or those of the batch that the journal names.
+        """Whether the inflight item holds units that have landed: unclosed ones, or those of the batch that the journal names.
 
-        Then the item must be cleared before a change that this must not undo (see the head of the file).
+        A successor that settles would close them, even if they are closed already. This must not undo what has changed in their keys since,
+        without a batch. So the item is cleared before such a change (see the head of the file).
         """
         inflight, journal = self._inflight, self._journal
         if inflight is None:
@@ -214,7 +217,8 @@ class ZoneJournal:
             self._write(replace(inflight, batch="", units=()))
 
     def drop_units_of(self, cluster: str) -> None:
-        """The cluster is being removed, and the zone is gone: nobody will ever know what became of its units. Drop them durably.
+        """Drop the units of a cluster from the inflight item. Called when the cluster is removed and the zone is gone: nobody will ever know what
+        became of these units.
 
         The item keeps the batch's name while it holds units of others.
         """
@@ -242,9 +246,13 @@ class ZoneJournal:
     # --- after an unclean end ---
 
     def find_landed(self) -> LandedUnits | None:
-        """The batch that was under way, if the journal proves that it has landed. ``unclosed`` are then those of the item.
+        """Return the units of the batch that was under way, if the journal proves that it has landed. None: no batch has, as far as it says.
 
-        It must be closed, or be unclosed in an item, *before* the journal is swapped: afterwards the proof is gone.
+        This begins settling. The units must be closed, or be unclosed in an item, *before* the journal is swapped: afterwards the proof is
+        gone. The inflight item is read on the way, which fills ``unclosed``.
+
+        Raises:
+            ZoneBlockedError: the item is of a later epoch than ours, although this session holds the lease. Else as ``read_journal``.
         """
         inflight = self.known_inflight()
         if inflight is None:
@@ -262,13 +270,15 @@ class ZoneJournal:
         return None
 
     def lock_out_late_batches(self) -> bool:
-        """Swap the journal, so that no late batch can land. Call ``find_landed`` first.
+        """Swap the journal, which ends settling: a batch that is still on its way would delete a journal that is gone, so it can no longer land.
+
+        Call ``find_landed`` first: after the swap the journal no longer proves what has landed.
 
         Returns:
             False: somebody's late batch came first. Settle again from what stands now.
         """
         if self.known_inflight() is None:
-            return True  # nothing was ever sent: the inflight item is written first
+            return True  # no batch was ever sent to this zone: its inflight item would have been written before
         self._announce_swap()
         fresh = self.next_journal(self._ports.scheduler.token_hex(16))
         self._ports.fenced_writer.check()
@@ -286,10 +296,10 @@ class ZoneJournal:
         return True
 
     def _announce_swap(self) -> None:
-        """Write to the inflight item that this master swaps the journal, and who has not closed what, unless it says so already.
+        """Write two things to the inflight item, unless it says both already: that this master swaps the journal, and what is not closed.
 
-        Every change of the journal is announced: so a journal that is newer than the tables shows that they are a backup. And after the swap
-        the journal no longer proves which batch has landed: only the item says what is not closed.
+        Every change of the journal is announced, so a journal that is newer than the tables shows that they are a backup. What is not closed
+        must be in the item, because after the swap the journal no longer proves that it has landed.
         """
         inflight, epoch = self.known_inflight(), self._ports.fenced_writer.epoch
         if inflight is not None and (inflight.journal_epoch != epoch or inflight.unclosed != self.unclosed):
@@ -298,7 +308,13 @@ class ZoneJournal:
     # --- for people, and for a successor ---
 
     def store_problem(self, problem: str) -> None:
-        """Store what is wrong with the zone, if it differs from what is stored. Empty: nothing is, except that the zone may be ``torn``."""
+        """Store what is wrong with the zone, if it differs from what is stored.
+
+        The first call reads what an earlier session stored. That is also how a session learns that the zone is ``torn``.
+
+        Args:
+            problem: in one line. Empty: nothing else is wrong than that the zone may be ``torn``.
+        """
         if self.stored_problem is None:
             self.stored_problem = self._ports.problems.read(self.zone_id)  # of an earlier session
             self.torn |= self.stored_problem == _TORN

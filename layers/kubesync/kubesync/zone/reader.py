@@ -64,17 +64,17 @@ class ZoneReader:
 
 
 class KnownSets:
-    """Remembers which sets stand at names, as far as batches of this session have left them there, or it has read them: so what Route 53
-    would refuse is not sent (ADR 0076).
+    """Remembers which sets stand at names, so that the writer does not send what Route 53 would refuse (ADR 0076).
 
-    Only the ``_MOST_NAMES`` names that changed last: two keys that were planned at one moment, and want what excludes each other, come to the
-    zone soon one after the other.
+    It knows what batches of this session have left at a name, and what was read there. It remembers only the ``_MOST_NAMES`` names that
+    changed last, which is enough: two keys that were planned at one moment, and want sets that exclude each other, come to the zone soon one
+    after the other.
     """
 
     def __init__(self) -> None:
         # By name, the sets there, each with its policy. The name that was changed or read last is the last.
         self._at: dict[str, dict[RecordKey, Routing]] = {}
-        self._made: set[RecordKey] = set()  # of these, what a batch of this session has left there
+        self._made: set[RecordKey] = set()  # of the sets in ``_at``, those that a batch of this session has made
 
     def record_landed(self, units: Iterable[Unit]) -> None:
         """Note what a batch has changed. Deletions first, as in the batch: one unit may delete what another one makes anew."""
@@ -89,29 +89,32 @@ class KnownSets:
             self._keep(change.key.name, at_name)
 
     def record_read(self, found: Mapping[str, Mapping[RecordKey, RecordSet]]) -> None:
-        """Note what was read at each of these names."""
+        """Note what was read at each of these names. Sets that batches of this session made, and that still stand, stay in ``_made``."""
         for name, sets in found.items():
             self._made.difference_update(key for key in self._at.pop(name, ()) if key not in sets)
             self._keep(name, {key: each.routing for key, each in sets.items()})
 
     def _keep(self, name: str, sets: dict[RecordKey, Routing]) -> None:
-        """Keep what stands at a name, which the caller has removed before: so it is the last. Forgets the first if there are too many."""
+        """Keep what stands at a name. The caller has removed the name from ``_at`` before, so it becomes the last one there.
+
+        If there are too many names now, forgets the first: the one that changed longest ago.
+        """
         self._at[name] = sets
         if len(self._at) > _MOST_NAMES:
             self._made.difference_update(self._at.pop(next(iter(self._at))))
 
     def names_to_read(self, units: Iterable[Unit]) -> set[str]:
-        """Names of these units at which a set gets a routing policy, and of which nothing is known. Only with a policy do sets of several keys
-        share a name.
+        """Return the names that the writer must read before it sends these units: nothing is known of them, and a unit creates a set with a
+        routing policy there. Only at such names can sets of several keys stand side by side.
         """
         unknown = (unit for unit in units if unit.name not in self._at)
         return {unit.name for unit in unknown if any(each.routing != SIMPLE for _, each in unit.creates)}
 
     def blocked(self, units: Iterable[Unit]) -> dict[Unit, bool]:
-        """Which of these units cannot be sent.
+        """Return those of these units that cannot be sent, each with whether it is at fault itself.
 
         True: a known set is in the unit's way, and none of the units deletes it. False: nothing is in its way, but it must go in one batch
-        with such a unit.
+        with a unit that is at fault.
         """
         units = list(units)
         taken = _taken(units)
@@ -120,27 +123,34 @@ class KnownSets:
         return {unit: unit in bad for group in groups if not bad.isdisjoint(group) for unit in group}
 
     def waiting_with(self, blocked: Collection[Unit], units: Sequence[Unit]) -> set[Unit]:
-        """Which of these units wait until their cluster has judged a blocked one (``blocked``): new sets of its key at the name.
+        """Return those of these units that must not go now although nothing is in their way, because a blocked unit (see ``blocked``) waits.
 
-        Only if a set that our batches have made keeps the blocked one out. A name has one policy, whatever the types of its sets: the cluster
-        will let the key wait for the whole name.
+        They only create sets, for the same key at the same name as a blocked unit; for example the AAAA set beside a blocked A set. All sets
+        of a name have one policy, whatever their types. So if the set in the way is one that a batch of this session made, the cluster will
+        let the key wait for the whole name. If it is a foreign set, only the blocked type waits.
         """
         taken = _taken(units)
         out = {(unit.key, unit.name) for unit in blocked if self._obstacles(unit, taken) & self._made}
         return {unit for unit in units if (unit.key, unit.name) in out and unit not in blocked and unit.only_creates}
 
     def _obstacles(self, unit: Unit, taken: Collection[RecordKey]) -> set[RecordKey]:
-        """The sets that stand in a unit's way. ``taken``: what the batch takes away."""
-        return {
-            key
-            for key, routing in self._at.get(unit.name, {}).items()
-            for wanted_key, wanted in unit.creates
-            if key not in taken
-            and wanted_key != key  # at its own key a person has changed something: Route 53 decides
-            and in_the_way(key, RecordSet(None, (), routing=routing), wanted_key, wanted)
-        }
+        """Return the known sets at a unit's name beside which Route 53 would not let a set stand that the unit creates.
+
+        A set with the same key as the new one does not count: a person has made or changed it, and the answer of Route 53 decides.
+
+        Args:
+            taken: sets that the batch deletes: they are in nobody's way.
+        """
+        found = set[RecordKey]()
+        for key, routing in self._at.get(unit.name, {}).items():
+            # Only the policy of a set is remembered, and ``in_the_way`` asks for nothing else.
+            stands = RecordSet(None, (), routing=routing)
+            others = [(new, wanted) for new, wanted in unit.creates if new != key]
+            if key not in taken and any(in_the_way(key, stands, *new_set) for new_set in others):
+                found.add(key)
+        return found
 
 
 def _taken(units: Iterable[Unit]) -> set[RecordKey]:
-    """The sets that these units delete, or replace."""
+    """Return the keys of the sets that these units delete, or replace."""
     return {key for unit in units for key, _ in unit.deletes}

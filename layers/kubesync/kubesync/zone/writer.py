@@ -33,7 +33,7 @@ _IN_THE_WAY: Final = "a set stands in the way"
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
-    """A batch that is under way. It is repeated unchanged until it has landed or been refused.
+    """A batch that is under way. It is repeated unchanged until it has landed or been refused. ``batch``: its id, which its journal holds.
 
     ``denied``: units of an earlier batch that IAM denied, and ``why``. This batch then swaps the journal only: it shows whether IAM denies
     the zone or only names. ``known``, ``following``: the journal that the batch deletes (None: there is none), and that it creates.
@@ -91,12 +91,14 @@ class BatchWriter:
         self._journal.reread_inflight()
 
     def begin(self, units: Sequence[Unit], is_inherited: Callable[[Unit], bool]) -> None:
-        """Start a batch of these units, without those that Route 53 would refuse (ADR 0076): they are at fault, and are not sent.
+        """Start a batch of these units, without those in whose way a set stands: Route 53 would refuse the batch because of them (ADR 0076).
+        They become ``culprits`` instead, as if it had.
 
         Raises what the client raises when it reads.
 
         Args:
-            is_inherited: whether no event of this session made a unit: then what it would meet is read where nothing is known.
+            is_inherited: whether no event of this session made a unit. What stands at the name of such a unit is read first, if nothing is
+                known of it.
         """
         now = self._ports.scheduler.monotonic()
         # 1. Read what nobody has looked at in this session.
@@ -106,10 +108,10 @@ class BatchWriter:
         if blocked:  # 2. Read again what is in the way: a person may have removed it.
             self.known.record_read(self._reader.read_all({unit.name for unit in blocked}, now))
             blocked = self.known.blocked(units)
-        # 3. What is still blocked goes to the clusters, and is not sent, nor what must wait with it.
+        # 3. The clusters will judge what is still blocked (``culprits``). It is left out of the batch, and so is what must wait with it.
         self.culprits = tuple((unit, _IN_THE_WAY if at_fault else "") for unit, at_fault in blocked.items())
-        out = blocked.keys() | self.known.waiting_with(blocked, units) if blocked else ()
-        if rest := [unit for unit in units if unit not in out]:
+        left_out = (blocked.keys() | self.known.waiting_with(blocked, units)) if blocked else ()
+        if rest := [unit for unit in units if unit not in left_out]:
             self.start(rest)
 
     def start(self, units: Sequence[Unit], denied: tuple[Unit, ...] = (), why: str = "") -> None:
@@ -157,13 +159,18 @@ class BatchWriter:
         return self._record_landed(sent)
 
     def _record_landed(self, sent: SentBatch) -> Isolation | None:
-        """Record that a batch has landed, in the journal and the report. Returns names that IAM denied an earlier batch; None: there are none."""
+        """Record that a batch has landed: in the journal, in what is known of names, and in the report.
+
+        Returns None, except after a batch of the journal alone, which was sent because IAM had denied an earlier batch (``SentBatch.denied``).
+        That it has landed shows that IAM denies names, not the zone: then returns what to do with the units of the earlier batch.
+        """
         self._journal.record_swapped(sent.following)
         self.known.record_landed(sent.units)
         self.sent = None
         self._report.batches += 1
         changes = sum(len(unit.changes) for unit in sent.units)
         self._report.changes += changes
+        # Where the batch also creates a set, a deletion is half of a change, and does not count as one.
         made = {unit.name for unit in sent.units if unit.creates}
         self._report.deleted += sum(len(unit.changes) for unit in sent.units if unit.name not in made)
         self._ports.progress("batch", {"zone": self._journal.zone_id, "changes": changes})
@@ -184,12 +191,16 @@ class BatchWriter:
         if self._in_doubt:
             self.sent, self.settled = None, False
             return Isolation(again=(sent.units,))
-        self.sent = None  # never again: even an announcement that fails may replace what the item says
+        # The denied batch is never sent again. Forget it before ``start``, which may fail after it has replaced the batch in the inflight item.
+        self.sent = None
         self.start((), sent.units, str(error))
         return Isolation()
 
     def _handle_refused(self, sent: SentBatch, messages: Sequence[str]) -> Isolation | None:
-        """Read the journal to learn what a refusal means, and return what to do with the units. See the table above."""
+        """Read the journal to learn what a refusal means, and return what to do with the units (see the table at the head of the file).
+
+        None: an earlier try of the batch has landed.
+        """
         journal = self._journal.read_journal()
         if journal is not None and journal.batch == sent.batch:
             return self._record_landed(sent)
@@ -200,11 +211,18 @@ class BatchWriter:
             # An earlier try of it has no answer and may yet land: shut it out before anything is decided by this refusal.
             self.settled = False
             return Isolation(again=(sent.units,))
-        return isolate(sent.units, messages) if sent.units else _isolate_denied_names(sent) or Isolation()
+        if sent.units:
+            return isolate(sent.units, messages)
+        # The journal alone was refused, but not denied: so here, too, IAM denies names and not the zone.
+        return _isolate_denied_names(sent) or Isolation()
 
 
 def _isolate_denied_names(sent: SentBatch) -> Isolation | None:
-    """Isolate names in ``denied``. Call it once the journal alone was accepted: so IAM denies names, not the zone. None: none was denied."""
+    """Split the units that IAM denied in an earlier batch (``SentBatch.denied``) as ``isolate`` does. None: this batch has no such units.
+
+    Call it once IAM has let the journal alone pass: so it denies names, not the zone. Units at fault are in ``not_allowed``, not in
+    ``culprits``: their clusters need not find out why.
+    """
     if not sent.denied:
         return None
     found = isolate(sent.denied, (f"IAM does not allow this name: {sent.why}",))
@@ -218,13 +236,13 @@ def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
     --------                     ------------
     the zone is full             what adds sets waits (``FullZone``), the rest goes at once
     point at some units          those are at fault, with what goes together with them; the rest goes at once
-    explain nothing, one group   it is at fault
-    explain nothing, several     two halves: O(k log n) batches for k culprits among n
+    point at no unit, one group  it is at fault
+    point at no unit, several    two halves: O(k log n) batches for k culprits among n
     """
     groups = together(units)
     if says_zone_is_full(messages):
         rest = [unit for group in groups if sum(each.growth for each in group) <= 0 for unit in group]
-        if len(rest) < len(units):
+        if len(rest) < len(units):  # else no unit adds sets: the message does not help to find who is at fault
             return Isolation(again=(rest,) if rest else (), zone_is_full=messages[0])
     said = culprits(units, messages)
     if not said and len(groups) > 1:
@@ -248,7 +266,9 @@ def _batch_changes(units: Sequence[Unit]) -> list[BatchChange]:
 
 
 def _depths(changes: Iterable[BatchChange]) -> Callable[[BatchChange], int]:
-    """Return a function: for a change, how many aliases among these changes must be followed, one after another, from its record set."""
+    """Return a function that says of a change how deep it is: how many aliases among these changes must be followed, one after another, from
+    its record set. 0: it is no alias, or its target is not among them. ``_batch_changes`` sorts by it.
+    """
     found = ((each.key, each.record_set.alias) for each in changes)
     targets = {(key.name, key.type): alias.name for key, alias in found if alias and alias.zone_id == key.zone_id}
 
