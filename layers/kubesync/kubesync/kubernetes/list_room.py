@@ -167,7 +167,7 @@ class ListReservation:
         scheduler = self._room.scheduler
         with self._room.lock:
             self._raise_if_ended()
-            self._given = given = scheduler.event()
+            self._given = given = scheduler.event()  # a new one: an earlier grant has set the last one
             self.taken, self.wanted = 0, size
             self._room.rebalance(self.cluster)
         began = scheduler.monotonic()

@@ -72,7 +72,8 @@ class KubernetesLister:
         # the list is known to need. So each turn of this loop reads the list from its first page.
         policy, room, clock = self._policy, self._room, self._clock
         in_pages = self.expired < _EXPIRED_BEFORE_ONE_PIECE
-        # Nobody knows how long a list without pages is: it asks for the most, so that in practice it waits until it comes first.
+        # Nobody knows how long a list without pages is, so it asks for the most. Usually that fits only once its cluster comes first
+        # (``ListRoom.fits``).
         needed = policy.page_bytes if in_pages else policy.max_list_bytes
         came = clock.monotonic()
 
@@ -164,6 +165,7 @@ class KubernetesLister:
             request = urls.list_page(
                 resource, scope.namespace, limit=limit, continue_token=token, selectors=scope.selectors(resource)
             )
+            # By limit: 0, no pages, is the whole list; 1 is a single object.
             longest = {0: policy.max_list_bytes, 1: policy.max_list_page_bytes}.get(limit, policy.page_bytes)
             try:
                 body = self.api.fetch(request, deadline_monotonic=deadline_monotonic, max_bytes=longest)

@@ -179,10 +179,12 @@ class KubernetesReflector:
             self._list_again_after_expiry(sink)
             return
         finally:
+            # However the watch ended, what it has read counts.
             self._last_version = position.version
             lasted = self._clock.monotonic() - started
             if position.heard > heard:
                 self._stale_watches = 0
+            # It worked, so a failure is the first in a row again: such a watch is resumed without a wait (``_report_and_wait``).
             if accepted and (position.heard > heard or lasted >= _WORKED_SECONDS):
                 self._failures = 0
         if quiet:

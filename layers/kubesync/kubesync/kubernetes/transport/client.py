@@ -351,7 +351,7 @@ class ApiClient:
 def without_secret(text: str, secret: str) -> str:
     """Replace every occurrence of a secret with ``***``, also where the text was cut and only the secret's beginning is left.
 
-    At each place with the secret's first characters, as much is replaced as equals the secret.
+    Wherever the text has the secret's first characters (_REVEALING_CHARACTERS), these and all that follow as in the secret are replaced.
     """
     start, searched = secret[:_REVEALING_CHARACTERS], 0
     while secret and (at := text.find(start, searched)) >= 0:

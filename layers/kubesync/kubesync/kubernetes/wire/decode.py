@@ -156,7 +156,7 @@ def observe(event: RawEvent, prefixes: tuple[str, ...] = PREFIXES) -> Observatio
 
 
 def read_list_page(resource: Resource, body: bytes, prefixes: tuple[str, ...] = PREFIXES) -> ListPage:
-    """Read one page of a list. If any item breaks the rules, each item is read on its own (I4).
+    """Read one page of a list. If any item breaks the rules, each item is read on its own (I4). ``prefixes``: see ``observe``.
 
     Raises:
         BodyError: the answer is not a list of that resource. It must never count as an empty list (I5).

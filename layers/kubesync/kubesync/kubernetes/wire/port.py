@@ -44,6 +44,7 @@ def wire_source(resource: Resource, kind: str, api_version: str, model: Any, pro
     Args:
         api_version: as objects say it, such as ``v1`` or ``discovery.k8s.io/v1``.
         model: a TypedDict of the object's JSON (``models``).
+        project: makes the value that is kept of an object.
     """
     # The core group lives under /api, all others under /apis.
     path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
