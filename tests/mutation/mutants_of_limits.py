@@ -144,6 +144,17 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         section=23,
     ),
     Mutant(
+        name="emptier-namespace-tells-nobody",
+        without="who waits for room hears of it also in a namespace that has taken less than half of a limit",
+        invariants="I9",
+        file="aws/tables/name_counts.py",
+        old="if change < 0 and kind in self._most)\n",
+        new="if change < 0 and kind in self._most and 2 * self.used(of, kind) >= self._most[kind])\n",
+        caught_by=(
+            _CAPS + "test_i9_service_that_needs_more_than_half_of_the_cap_comes_when_a_nearly_empty_namespace_has_room",
+        ),
+    ),
+    Mutant(
         name="names-limit-tells-nobody",
         without="who waits for room for a name is planned again when there is some",
         invariants="I9",

@@ -156,6 +156,23 @@ def test_i9_record_sets_beyond_the_cap_are_reported_and_come_when_there_is_room(
     assert (problems(sets, "TooManyRecordSets"), over(sets)) == ({}, [])
 
 
+def test_i9_service_that_needs_more_than_half_of_the_cap_comes_when_a_nearly_empty_namespace_has_room() -> None:
+    deployment = capped(max_record_sets_per_namespace=5)
+    deployment.start()
+    deployment.apply("s0", service(created=1))
+    deployment.apply("s1", service(created=2))
+    deployment.pass_time(4.0)
+    deployment.apply(
+        "large", service("a.example.com", "b.example.com", "c.example.com", created=3)
+    )  # four sets, all or none
+    deployment.pass_time(4.0)
+    assert (of_template(deployment), over(deployment)) == ({"s0", "s1"}, ["shop/large"])
+    deployment.delete("s0")
+    deployment.pass_time(6.0)
+    assert (of_template(deployment), over(deployment)) == ({"s1", "large"}, [])
+    deployment.close()
+
+
 def test_i9_what_stands_goes_on_beyond_the_cap_and_may_change(sets: Deployment) -> None:
     sets.world.configure("prod", domain_filter=FILTER, max_record_sets_per_namespace=2)
     sets.pass_time(70.0)

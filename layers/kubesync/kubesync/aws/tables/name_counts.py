@@ -127,15 +127,13 @@ class NameCounts:
         return self._known[counted]
 
     def keys_with_room(self, changes: Mapping[CountKey, int]) -> list[ObjectKey]:
-        """Keys to plan again after these changes: they wait for room, and there is more of it now. A namespace that has taken less than half
-        of a limit is not asked for such keys.
+        """Keys to plan again once these changes are written: they wait for room in a namespace of which a count gets smaller.
+
+        The committer asks this for each transaction. A namespace may have such keys although it has taken little: a key gets all of its new
+        record sets or none, so it waits if it needs more than is left.
         """
-        with_room = {
-            namespace: None
-            for (kind, namespace), change in changes.items()
-            if change < 0 and kind in self._most and 2 * self.used(namespace, kind) >= self._most[kind]
-        }
-        return [key for namespace in with_room for key in self._table.over(self._cluster, namespace)]
+        smaller = dict.fromkeys(of for (kind, of), change in changes.items() if change < 0 and kind in self._most)
+        return [key for namespace in smaller for key in self._table.over(self._cluster, namespace)]
 
     def reserve(self, key: ObjectKey, name: str) -> None:
         """Keep room free for a name that a key of the same namespace gave to this key, until this key is planned (``written``)."""
