@@ -152,17 +152,21 @@ class Committer:
         yield from self._by_sections(change, plan, note=note)
 
     def _by_sections(self, change: Change, do: Callable[[Section], Sequence[ObjectKey]], *, note: bool) -> Steps[None]:
-        """Call ``do`` for one section after the other. ``do`` returns keys that it has not written to their end: small keys that did not
-        fill a transaction join the next section; a large key that gave way gets its next section after one of other keys.
+        """Cut a change into sections, and call ``do`` with one after the other. ``do`` returns keys that it has not written to their end:
 
-        ``at``: how many keys of the change were taken into sections. ``unfilled``: the small keys that join the next section. ``unfinished``:
-        large keys that gave way. ``turns``: how often each did. ``others_next``: the last section was of an unfinished key, or none are left.
+        - small keys that did not fill a transaction: they join the next section (``unfilled``);
+        - a large key that gave way to other keys: it gets a section of its own again, later (``unfinished``).
+
+        As long as there are unfinished keys, their sections alternate with sections of other keys, so that neither wait for long.
+
+        ``at``: how many keys of the change were taken into sections. ``turns``: by large key, how often it gave way. ``others_next``: the next
+        section is of other keys, because the last one was of an unfinished key or no other keys were left. ``note``: see ``_attempt_large``.
         """
         at, others_next, turns = 0, True, Counter[ObjectKey]()
         unfilled, unfinished = list[ObjectKey](), deque[ObjectKey]()
         while True:
             section = yield from self._until_fresh(partial(self._next_section, change, at))
-            # 1. The turn of an unfinished key: then the section of other keys is left where it is.
+            # 1. It is the turn of an unfinished key, or no other keys are left. Then ``at`` stays: the section of other keys comes after it.
             if unfinished and not (others_next and section.keys):
                 section = Section([unfinished[0]], unfinished.popleft(), end=at)
             others_next = section.end == at
@@ -222,6 +226,7 @@ class Committer:
         yield from self._until_fresh(partial(self._begin_lists, believed))
 
     def _begin_lists(self, believed: Mapping[Resource, Believed]) -> None:
+        """Write the checkpoints of these listeners again, each with its new ``believed`` and otherwise as it is stored, if that changes it."""
         name, views = self.states.config.name, self.states.listeners
         unknown = Checkpoint(0, 0, Basis(0, self.states.config.server, 0))
         stored = {resource: views[resource].checkpoint or unknown for resource in believed}
@@ -267,13 +272,23 @@ class Committer:
                 return found
 
     def _attempt_large[R](self, attempt: Callable[[], R], change: Change, key: ObjectKey, *, note: bool) -> R:
-        """Plan a large key, and release the lock of large keys. Before, write a note (not in a dry run) if the session may die of the plan.
-        If earlier sessions have died of the key, its endpoints are set aside (``domain.large_keys``)."""
+        """Plan a large key (``attempt``), and then release the lock of large keys, which ``_until_fresh`` has taken.
+
+        the key                                            what is planned          a note before it (``LargeKeys``)
+        -------                                            ---------------          --------------------------------
+        is not so large, or as large a one went well       the key                  no
+        is of a cluster that is being deleted              that its outputs go      no
+        too many sessions have died of such a key          all but its endpoints    no: its endpoints are *set aside*
+        else                                               the key                  yes: if the session dies, the next one knows of which key
+
+        ``note``: False: a dry run, which writes nothing.
+        """
         states = self.states
         try:
             seen = change.see(states.states([key])[key])
             size = 0 if seen is None else size_of(part.value for part in seen.parts.values())
             known = states.large.needs_no_note(key.namespace, size) or states.config.deleting
+            # ``known``: the session will not die of it.
             if aside := not known and states.large.must_set_aside(key.namespace, size, self.clock.epoch_seconds()):
                 states.aside.add(key)
             if known or aside or not note:
@@ -291,7 +306,7 @@ class Committer:
             self._large.release()
 
     def note(self, large: LargeKeys) -> None:
-        """Note durably which large keys are planned."""
+        """Store what is known of large keys: which one is being planned now, and how earlier plans ended."""
         token = self._fenced_writer.token()
         self._run([self.states.tables.listeners.put_large(self.states.config.name, large, token)], token)
         self.states.large = large
@@ -306,10 +321,10 @@ class Committer:
             writer.write_without_lease_check(name, [action], token)
 
     def _record(self, change: Change, recorded: Recorded, section: Section) -> Sequence[ObjectKey]:
-        """Plan and write one section. Returns keys not written to their end (``_by_sections``)."""
+        """Plan and write one section: the ``do`` of ``_by_sections``. Returns keys that are not written to their end."""
         part, keys, began = Recorded(), section.keys, self.clock.monotonic()
         try:
-            if not section.left:
+            if not section.left:  # the last section: with it the checkpoints become valid
                 keys = [*keys, *self._planned_too_early(change, keys)]
             chunks = self._chunks(self._plan(change, keys, part), lambda token: change.ending(token, section.left))
             return self._write_chunks(part, chunks, section, began)
@@ -325,7 +340,7 @@ class Committer:
         Small keys of the last chunk are returned if it may have room for keys of the next section. A large key gives way once writing has
         taken as long as planning did, but not while the rest of it changes claims that other namespaces may want.
         """
-        planned = self.clock.monotonic()
+        planned = self.clock.monotonic()  # from ``began`` to now the section was planned
         for chunk in chunks:
             if section.large is None and section.left and chunk.has_room:
                 return [state.key for state in chunk.states]
@@ -337,7 +352,10 @@ class Committer:
         return ()
 
     def _others_may_want(self, state: KeyState, after: KeyState) -> bool:
-        """Whether a key that comes from one state to the other changes claims that other namespaces may want, too."""
+        """Whether a key that comes from one state to the other changes claims that other namespaces may want, too.
+
+        If namespaces are apart, only names that count for the limit of a namespace can be wanted by others: not a key's own name.
+        """
         names = (state.claims ^ after.claims) | (state.waits ^ after.waits)
         if not names:
             return False
@@ -352,7 +370,7 @@ class Committer:
         return sorted(provisional.difference(keys))
 
     def _plan(self, change: Change, keys: Sequence[ObjectKey], recorded: Recorded) -> Sequence[KeyWrite]:
-        """Plan keys. Adds to ``recorded`` what follows although nothing is written for it."""
+        """Plan keys. Returns the writes. Adds to ``recorded`` what has to follow also where nothing is written."""
         pairs, planned = self._plan_pairs(change, keys)
         # These keys are open already, perhaps by a transaction whose answer was lost. Their zones must still be told.
         written = {write.before.key for write in planned.writes}

@@ -72,6 +72,7 @@ class ListenerView:
         any other, or none           -                                       - (not wrong)
         """
         stored, unsure = self.checkpoint, self.expired or bool(self.provisional)
+        # Valid although unsure, or invalid although sure. In the second case the view must also be complete.
         return stored is not None and (stored.basis.revision > 0) == unsure and (unsure or self.complete)
 
     def works(self, now: float) -> bool:
@@ -101,6 +102,7 @@ class _Cache:
             self._weight -= _weight_of(known)
         self.states[state.key] = state
         self._weight += _weight_of(state)
+        # The new state stays, however much room it takes.
         while self._weight > min(CACHED_KEYS, self._room()) and len(self.states) > 1:
             self._weight -= _weight_of(self.states.popitem(last=False)[1])
 
@@ -139,9 +141,8 @@ class KeyStates:
         # Called with a key's state and its new problems.
         self.on_problems: Callable[[KeyState, Collection[Problem]], None] = lambda _state, _fresh: None
         self._cache = _Cache(cached_keys)
-        self._sizes: dict[
-            ObjectKey, int
-        ] = {}  # (``size_of``) of keys with many endpoints, whether or not they are in the cache
+        # The sizes (``size_of``) of keys with many endpoints, whether or not they are in the cache.
+        self._sizes: dict[ObjectKey, int] = {}
         self.large = LargeKeys()
         # Keys whose endpoints are set aside (``domain.large_keys``), until the next list shows all their endpoints.
         self.aside: set[ObjectKey] = set()
@@ -153,7 +154,12 @@ class KeyStates:
         now: float,
         failing: Mapping[Resource, float] = MappingProxyType({}),
     ) -> None:
-        """Set the configuration and checkpoints, and make new views of all listeners. ``now``: epoch seconds. ``failing``: see ``Remembered``."""
+        """Set the configuration and checkpoints, and make new views of all listeners.
+
+        Args:
+            now: epoch seconds.
+            failing: listeners that did not work when the last session ended, each with the time since when.
+        """
         if config.deleting and retains(config):
             # Keys are forgotten one by one, and their record sets stay. Until then, the policy keeps these sets from being deleted.
             config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
@@ -169,7 +175,7 @@ class KeyStates:
                 # A new configuration, or a new try after an internal error: a listener that failed before has failed since then.
                 known.fails(now)
                 view.failing_since = now if was_paused else known.failing_since
-            view.fails(now)
+            view.fails(now)  # until its watch has lasted for a while
             if checkpoint is not None:
                 view.generation, view.seen_version = checkpoint.generation, checkpoint.resource_version
             self.listeners[resource] = view
@@ -249,12 +255,14 @@ class KeyStates:
             pass
 
     def set_aside(self, state: KeyState, listed: AbstractSet[Resource]) -> bool:
-        """Whether the endpoints of a key are set aside: by this session, or by an earlier one if no list has shown them since.
+        """Whether a key is *set aside*: planned without its endpoints, because sessions died while they planned so many (``domain.large_keys``).
+
+        This session has decided so (``aside``); or an earlier session has, and no list has shown the endpoints since.
 
         Args:
             listed: resources whose complete lists are being recorded.
         """
-        # ``KeyStates.aside`` is this session's; the mark that ``KeyState.set_aside`` reads is durable.
+        # The mark of an earlier session is stored with the key: ``KeyState.set_aside`` reads it.
         was = state.set_aside and listed.isdisjoint(KINDS[state.key.kind].others)
         return was or state.key in self.aside
 
@@ -281,7 +289,10 @@ class KeyStates:
         self._cache.put(state.slim())
 
     def kept_empty(self, state: KeyState) -> frozenset[Name]:
-        """Claims that a key keeps although it publishes nothing at their names (see ``domain.dns.desired.keeping``)."""
+        """Claims that a key keeps although it publishes nothing at their names, for example because no endpoint is ready.
+
+        If the key let such a claim go, another key could take the name in that moment. ``domain.dns.desired.keeping`` has the rules.
+        """
         if self.config.deleting or not state.claims:
             return frozenset()
         keeping = KINDS[state.key.kind].keeps(state, self.rules, {claim.name for claim in state.claims})
@@ -289,7 +300,7 @@ class KeyStates:
         return frozenset(
             claim
             for claim in state.claims - state.conflicts.keys()
-            # The rules keep the name, and the key's set identifier or seat there is as before.
+            # The rules keep the name, and the key's set identifier or seat there is as before (None: any identifier is kept).
             if claim.name in keeping.names
             and (
                 keeping.identifier is None
@@ -328,6 +339,7 @@ class KeyStates:
         for resource, snapshot in content.snapshots.items():
             view = self.listeners[resource]
             stored = view.checkpoint or _NO_CHECKPOINT
+            # An earlier try of this window has stored this checkpoint. It is of the events after the list, so it may be newer than the list.
             own = stored.resource_version == content.checkpoints.get(resource)
             new = snapshot.store_went_back or stored.basis.server != self.config.server
             new |= snapshot.resource_version < stored.resource_version and not own
@@ -339,9 +351,10 @@ class KeyStates:
         return {resource: max(1, view.generation) for resource, view in self.listeners.items()}
 
     def floors(self) -> dict[Resource, tuple[int, int]]:
-        """By listener, the generation and version up to which everything is durable: older tombstones are not needed."""
+        """By listener, the generation and version up to which all events are recorded. No event from before is read again, so the tombstones of
+        objects that were deleted before (``Part``) are not needed any more: ``without_tombstones`` drops them."""
         stored = {resource: view.checkpoint for resource, view in self.listeners.items() if view.checkpoint is not None}
-        # Tombstones of a list that is being recorded are kept: they tell how many deletions of the list are recorded (``Believed``).
+        # Except those of a list that is being recorded: they tell how many deletions of the list are recorded (``Believed.floor``).
         return {r: (known.generation, known.believed.floor(known.resource_version)) for r, known in stored.items()}
 
     def checkpoints(
@@ -372,6 +385,7 @@ class KeyStates:
                 basis, generation = self.basis, max(1, view.generation)
                 selector = self.config.scope.labels_of(resource)
                 believed = stored.believed.end(epoch, self.pause_seconds)
+                # Record sets that go because of the configuration add up as long as it stays the same (``KeyStates.unwanted``).
                 unwanted = view.unwanted if resource in listed else 0
                 if stored.basis == basis:
                     unwanted += stored.unwanted

@@ -73,7 +73,7 @@ class Absences:
         self.believed = Believed()
 
     def see(self, key: ObjectKey, part_id: PartId, part: Part) -> None:
-        """Compare one stored part with the list."""
+        """Compare one stored part with the list: note whether the list lacks it, or shows it at another key."""
         if part.deleted:
             self.tombstones[part.resource_version] += 1
             return
@@ -84,7 +84,7 @@ class Absences:
             return  # the part is newer than the list, which says nothing about it
         if place not in self._owners:
             (self.missing if in_scope else self.unlisted)[key, part_id] = part.held
-        elif self._owners[place] not in (None, key.name):
+        elif self._owners[place] not in (None, key.name):  # the list shows the object, as one of another key
             self.moved.add((key, part_id))
 
 
@@ -99,6 +99,7 @@ class ListMerge:
     ``hold``: True: these record sets are kept. False: a person forces their deletion. None: those that are kept already, and no others.
     ``why_held``: by resource, why deletions are held back.
     ``missed``: keys with an object whose change a watch should have reported, but only the list shows it.
+    ``identity_actions``: writes that remember the identity of the cluster (``_identify``). They go with the last transaction.
 
     Args:
         content: the window of the lists.
@@ -126,42 +127,46 @@ class ListMerge:
         self.names: Mapping[ObjectKey, AbstractSet[str]] = {}
 
     def compare(self, probed: str | None) -> Steps[None]:
-        """Read everything that is stored once (I7), and compare it with the lists. Sets ``names`` and ``why_held``, and what ``merged`` needs.
+        """Read everything that is stored once (I7), and compare it with the lists. Called once, before the first key is merged.
 
-        Also counts names again (``NameCounts.tally``). ``probed``: see ``probe_if_needed``.
+        It finds out for each stored part what the lists lack, and decides whether that is believed. It orders the keys by age (``names``). On the
+        way it counts the names of each namespace again (``NameCounts.tally``), and notes in ``observed`` which places of objects go.
+
+        ``probed``: the identity of the cluster, if it was asked for (``probe_if_needed``).
         """
         observed = self.observed
         created, names = dict[ObjectKey, str](), dict[ObjectKey, AbstractSet[str]]()
         generations, rules = self._states.generations(), self._states.rules
         fair = namespaces_apart(rules)
 
-        def note(state: KeyState) -> None:
+        def note_age_and_names(state: KeyState) -> None:
             seen = with_observations(state, observed.of(state.key), generations)
             created[state.key] = created_at(seen)
             names[state.key] = names_asked(state, seen, rules) if fair else EMPTY_SET
 
-        # ``kept``: see ``_judge_absences_of_lists``. ``unused``: no longer read; the stored places of their objects go.
-        kept, unused = 0, MOVING - self._states.listeners.keys()
-        slices_of_old: list[StoredPart] = []
+        sets_kept = 0  # record sets that are kept although the configuration does not want them
+        # Resources that the configuration no longer reads, and whose objects have stored places (``Observations``): these places go.
+        unused, parts_of_unused = MOVING - self._states.listeners.keys(), list[StoredPart]()
         self._states.counts.begin()
         for bucket in range(BUCKETS):
             for state in self._states.tables.state.load_bucket(self._states.config.name, bucket):
-                kept += len(state.kept)
+                sets_kept += len(state.kept)
                 for part_id, part in state.parts.items():
                     if part_id.resource in self._found:
                         self._found[part_id.resource].see(state.key, part_id, part)
                     elif part_id.resource in unused and not part.deleted:
-                        slices_of_old.append((state.key, part_id))
+                        parts_of_unused.append((state.key, part_id))
                 self._states.remember(state)
-                note(state)
+                note_age_and_names(state)
                 self._states.counts.tally(state)
             yield 0.0
         for key in observed.by_key.keys() - created.keys():
-            note(KeyState(key))  # new: nothing is stored
-        self._judge_absences_of_lists(kept, self._identify(self._snapshots.get(IDENTITY[0]), probed))
+            note_age_and_names(KeyState(key))  # new: nothing is stored
+        services = self._snapshots.get(IDENTITY[0])  # the list of Services shows which cluster this is
+        self._judge_absences_of_lists(sets_kept, self._identify(services, probed))
         for resource in MOVING & self._found.keys():
-            self._forget_slices(self._found[resource].gone | self._found[resource].left)
-        self._forget_slices(slices_of_old)  # ``_without_unused_sources`` drops their parts
+            self._forget_places(self._found[resource].gone | self._found[resource].left)
+        self._forget_places(parts_of_unused)  # ``_without_unused_sources`` drops the parts
         self.names = {key: names[key] for key in sorted(created, key=lambda key: (created[key], key))}
 
     @property
@@ -170,12 +175,16 @@ class ListMerge:
         return {resource: found.believed for resource, found in self._found.items()}
 
     def merged(self, before: KeyState) -> KeyState:
-        """Merge a stored key with the lists and with the events that followed them. Adds the key to ``missed`` if a watch missed a change."""
+        """Merge a stored key with the lists and with the events that followed them: the ``see`` of the ``Change`` that records the lists.
+
+        Adds the key to ``missed`` if a watch missed a change.
+        """
         generations = self._states.generations()
         # Absences first, observations last: an object that the list lacks may be created again by an event after the list.
         after, key = before, before.key
-        aside = key in self._states.aside
+        aside = key in self._states.aside  # then only its main object is merged, and its endpoints stay as they are
         main = KINDS[key.kind].main
+        # The main object first: for the others it matters whether it lives.
         for resource, snapshot in sorted(self._snapshots.items(), key=lambda listed: listed[0] is not main):
             if aside and resource is not main:
                 continue
@@ -185,9 +194,10 @@ class ListMerge:
             gone, held, left = ([p for _, p in parts & live] for parts in (found.gone, found.held, found.left))
             after = without_parts(after, gone, snapshot, generation, hold=False)
             after = without_parts(after, held, snapshot, generation, hold=True)
+            # Parts that the configuration leaves out go. But the endpoints in a namespace that is out of scope stay as long as their Service lives:
+            # its deletion is held back, or its resource is not listed yet.
             if resource is main or self._states.config.scope.holds(key.namespace) or not lives(after):
                 after = without_parts(after, left, snapshot, generation, hold=bool(self.hold))
-            # Otherwise these parts stay, because their Service still lives: its deletion is held back, or its resource is not listed yet.
             after = without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
         observed = self._states.taken_in(key, self.observed.of(key))
         if any(self._missed_by_watch(before, seen) for seen in observed):
@@ -208,7 +218,7 @@ class ListMerge:
         return late and observe(part, seen, view.generation) is not None
 
     def _judge_absences_of_lists(self, sets_kept: int, uid: str | None) -> None:
-        """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``why_held``.
+        """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``why_held``, and fills ``Absences``.
 
         a part that a list lacks                                         what happens
         ------------------------                                         ------------
@@ -225,10 +235,12 @@ class ListMerge:
             uid: see ``_identify``.
         """
         for resource, found in self._found.items():
+            # 1. The parts that the list lacks, although they are in scope (``missing``) or because they are not (``unlisted``).
             missing, unlisted = found.missing, found.unlisted
             same = not missing or self._same_cluster(uid)
             if same and self._states.reselected(resource):
                 missing, unlisted = {}, missing | unlisted
+            # 2. Whether the absences are believed. ``earlier``: which ones of earlier lists were.
             checkpoint = self._states.listeners[resource].checkpoint
             earlier = Believed() if checkpoint is None else checkpoint.believed
             # How many deletions of a list are recorded, if a session died while it recorded that list.
@@ -237,15 +249,18 @@ class ListMerge:
             why = judge_absences(found.live, len(missing), believed, same_cluster=same, forced=self._forced)
             # Deletions that were too many once stay held, also if the cluster is larger by now, or an hour has passed.
             stays = earlier.holding and not self._forced
+            # 3. What becomes of each part. ``kept``: those that are out of scope, and were held back before.
             held = {part for part, was_held in missing.items() if why or (stays and was_held)}
             gone = missing.keys() - held
             kept = {part for part, was_held in unlisted.items() if was_held and not self._forced}
             found.gone, found.held, found.left = gone | found.moved, held | kept, unlisted.keys() - kept
+            # 4. What is remembered, so that the deletions of several lists within an hour count together.
             more = 0 if self._forced else len(gone)  # deletions that a person forces do not count as believed
             version = self._snapshots[resource].resource_version
             memory = earlier.begin(self._epoch, version, done, more, self._states.pause_seconds)
             holds = bool(held) and (same or stays)
             found.believed = replace(memory, holding=holds, limit=most_believed(found.live, believed))
+            # 5. What is reported. Sets that a configuration no longer wants are reported with the main objects only.
             if held:
                 self.note_why_held(resource, why or f"earlier lists lacked {len(held)} objects, too many at once")
             elif (kept or sets_kept) and resource in _MAIN and not self._forced:
@@ -262,6 +277,7 @@ class ListMerge:
     def asked_by_configuration(self, before: KeyState, seen: KeyState) -> bool:
         """Whether a key's deletions come from the configuration or the rules, and not from a list or an event that shows its object deleted.
 
+        Only such deletions are counted when it is decided whether the configuration asks for too many (``Reconciler._judge_configuration``).
         True if the object lives still, or did not live before; if its kind is no longer read; or if it is out of the scope of its list
         (``Absences.left``).
         """
@@ -270,16 +286,17 @@ class ListMerge:
             return True
         return main in self._found and (seen.key, main_id(seen.key)) in self._found[main].left
 
-    def _forget_slices(self, gone: Iterable[StoredPart]) -> None:
-        """Add writes that forget to which key these objects belonged. Not of objects that the lists show: these were created again, or belong
-        to another key."""
+    def _forget_places(self, gone: Iterable[StoredPart]) -> None:
+        """Have the stored places of these objects deleted with the keys that lose them. A *place* says to which key an object belongs
+        (``Observations``). Objects that the lists show keep theirs: they were created again, or belong to another key by now."""
         for key, part_id in sorted(gone):
             if (key.namespace, part_id.name) not in self.observed.places:
                 forget = self._states.tables.state.remember_slice(key.cluster, key.namespace, part_id.name, None)
                 self.observed.ordered.late[key].append(forget)
 
     def _without_unused_sources(self, state: KeyState) -> KeyState:
-        """Drop parts of resources that are no longer read, such as the endpoints source before. Called once the new source has listed."""
+        """Drop parts of resources that are no longer read: for example Endpoints, if the cluster reads EndpointSlices now. Only ``merged``
+        calls it: until the new resource is listed, the old parts keep the record sets."""
         views = self._states.listeners
         parts = {part_id: part for part_id, part in state.parts.items() if part_id.resource in views}
         return state if len(parts) == len(state.parts) else replace(state, parts=parts)
@@ -325,6 +342,7 @@ def probe_if_needed(
     listed, config = IDENTITY[0] in content.snapshots, states.config
     # Whether this window may remember the identity. If the cluster lists services, only a window with such a list may.
     remembers = listed or not config.lists_services
+    # Not needed: nothing is listed; or the list itself shows the identity; or this window may only compare it, and there is none to compare with.
     if not content.snapshots or (config.shows_identity if remembers else states.identity is None):
         return None
     for left in reversed(range(_PROBES)):
