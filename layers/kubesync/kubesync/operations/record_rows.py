@@ -168,8 +168,9 @@ class DryRunForecast:
             state = self._states.get(key) or KeyState(key, intended=known, applied=known)
             for change in changes_of(as_found_in_zone(self._settled(state), of_key.values()), policy):
                 # 2. A row for each change: why it comes, and, if the set cannot be made, what is in the way.
-                row, by_hand = _row(key, change.key, change.before, change.after), of_key.get(change.key)
-                row["why"] = self._why.get(key) or WAITING if by_hand is None else _BY_HAND[by_hand.what]
+                row = _row(key, change.key, change.before, change.after)
+                by_hand = of_key.get(change.key)  # None: nobody has changed this set
+                row["why"] = (self._why.get(key) or WAITING) if by_hand is None else _BY_HAND[by_hand.what]
                 reason = conflicts.get((str(key), Name.of(change.key)))
                 if by_hand is not None and by_hand.stands is not None and by_hand.what is Stands.FOREIGN:
                     reason = why_foreign(by_hand.key, by_hand.stands)

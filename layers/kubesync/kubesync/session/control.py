@@ -64,7 +64,7 @@ class Control:
         kept = [partial(self._apply, name, config) for name, config in sorted(configs.items())]
         acts: tuple[Callable[[], None], ...] = (*gone, *kept, self._promote_next_owners)
         done = [self._attempt(act) for act in acts]
-        self._master.named.wake()  # in case somebody else has left a mark
+        self._master.named.wake()  # a command that changes a named upstream leaves a mark for it
         self.take_resyncs()
         if not all(done):
             self.due_at = soon

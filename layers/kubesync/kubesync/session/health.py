@@ -243,8 +243,8 @@ class Reporter:
         found.dynamodb = dict(report.dynamodb)
         for cluster in clusters:
             for run in cluster.runs:
-                none: dict[str, Any] = {"holding": {}, "credential_days": {}}
-                states = {"conflicts": cluster.open.conflicts} if run is cluster.running else none
+                no_states: dict[str, Any] = {"holding": {}, "credential_days": {}}
+                states = {"conflicts": cluster.open.conflicts} if run is cluster.running else no_states
                 found.clusters.append(replace(run.report, **states))
                 found.listeners += [listener.report for listener in (*run.past, *run.listeners)]
         _fill_zones(found, zones, named, self.fresh_lags(zones))

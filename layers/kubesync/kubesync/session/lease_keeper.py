@@ -123,7 +123,7 @@ class LeaseKeeper:
         pause = POLL_SECONDS
         while True:
             refused: NotMasterError | StoreError
-            waits = True
+            waits = True  # after an error, which may pass
             try:
                 if deployment:
                     self.table.bind(deployment)
@@ -247,7 +247,7 @@ class LeaseKeeper:
         """
         self._lease = replace(self.lease, ends_at_ms=int(ends_at_epoch * 1000))
         self.renew()
-        self._thread = self._scheduler.thread("lease", self._keep)
+        self._thread = self._scheduler.thread("lease", self._keep_renewing)
         self._thread.start()
 
     def renew(self) -> None:
@@ -279,7 +279,7 @@ class LeaseKeeper:
             if renewed.signal != lease.signal:
                 self.on_signal()
 
-    def _keep(self) -> None:
+    def _keep_renewing(self) -> None:
         """Renew regularly until the lease is released or lost. Runs in its own thread."""
         wait = self._times.renew_every
         while not self._stop.wait(wait) and not self._lost.is_set():

@@ -135,13 +135,14 @@ class Master:
         """
         self._taken_over = replace(self._taken_over, zones_held=False)
         # After an end that was not clean, each zone with an inflight item may have a batch of which nobody knows whether it landed.
-        left = sorted(self._unsettled()) if self._taken_over.clean else self._retry(self.parts.inflight.zones)
+        to_settle = sorted(self._unsettled()) if self._taken_over.clean else self._retry(self.parts.inflight.zones)
         # Batches in flight may hold keys of clusters that are no longer served.
-        for zone_id, inflight in zip(left, self._read_each(self.parts.inflight.read, left), strict=True):
+        for zone_id, inflight in zip(to_settle, self._read_each(self.parts.inflight.read, to_settle), strict=True):
             if inflight is not None:
                 self._retry(partial(self.served.host_for_closing, inflight.clusters, zone_id))
-        for zone_id in sorted(left):
+        for zone_id in sorted(to_settle):
             self.zones.start(zone_id)
+        # What a cluster publishes first: its keys that are open, or have been promoted. None: it reads them itself (``_read``).
         names = unpaused(self.configs)
         for name, queued in zip(names, self._read_each(self.tables.state.queued, names), strict=True):
             self.send(name, TakeUp(queued))
@@ -310,9 +311,9 @@ class Master:
             if not lost:
                 steps, details = found.stuck, self._keeper.details
                 found.health = self._reporter.health(self.served, zones, steps, self.registered, details)
-                seconds, of = self._reporter.turn
+                seconds, where = self._reporter.turn
                 # Epoch, seconds, "cluster/namespace" (``Lease.turn``). If nothing waits any more, the note of the last call is emptied.
                 # If there is no such note, the lease stays as it is.
                 if seconds >= 1.0 or details.get("turn"):
-                    self._keeper.note(turn=[self._keeper.lease.epoch, int(seconds), of] if seconds >= 1.0 else [])
+                    self._keeper.note(turn=[self._keeper.lease.epoch, int(seconds), where] if seconds >= 1.0 else [])
         return found

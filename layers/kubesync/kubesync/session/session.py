@@ -106,7 +106,7 @@ class Session:
         leads_since = self._clock.monotonic()
         self._begin_as_master(before, lease, leads_since)
         # A recovery and a resync write in this thread, which must also end the session in time. So a write that is repeated ends at the deadline.
-        # In a session that watches, this thread does not write. ``Master.finish`` sets the time when it drains.
+        # In a session that watches, actors write until the drain ends: ``Master.finish`` sets that time.
         writes_until = math.inf if recovery is None and resync is None else self._term.deadline
         master = self._new_master(writes_until)
         try:

@@ -269,7 +269,7 @@ def _states(report: SessionReport) -> dict[str, int]:
         "Conflicts": sum(each.conflicts for each in report.clusters),
         "ZonesBlocked": sum(bool(zone["blocked"]) for zone in report.zones),
     }
-    # Every listener that listed in this session says whether its deletions are held.
+    # Every listener that listed in this session says whether its deletions are held. Their number is known if all listeners have said so.
     holding = {(each.cluster, resource): held for each in report.clusters for resource, held in each.holding.items()}
     listeners = {(each.cluster, each.resource) for each in report.listeners if not each.ended}
     if any(holding.values()) or (listeners and listeners <= holding.keys()):
