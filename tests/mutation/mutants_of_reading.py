@@ -362,7 +362,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="what is recorded of a list at the checkpoint's version is forgotten if the session dies",
         invariants="I5",
         file="domain/merge.py",
-        old="        return version if self.pending is None else min(version, self.pending[1] - 1)\n",
+        old="        return version if self.pending is None else min(version, self.pending.version - 1)\n",
         new="        return version\n",
         caught_by=(
             "integration/recording/test_lists_in_steps.py::test_half_recorded_list_is_remembered_whatever_its_version_i5",

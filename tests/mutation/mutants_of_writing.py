@@ -151,9 +151,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="an observation replaces a part without a comparison of versions",
         invariants="I1 I6",
         file="domain/merge.py",
-        old="""    if generation == part.generation and seen.resource_version <= part.resource_version and not part.held:
-        return None
-    if generation == part.generation and seen.resource_version < part.resource_version:
+        old="""    if generation == part.generation and seen.resource_version < oldest:
         return None
 """,
         new="",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from harness.seen.builders import SERVICES, a_key, a_list, a_service, saw
-from kubesync.domain.merge import Believed, observe, with_observations, without_parts, without_tombstones
+from kubesync.domain.merge import Believed, Pending, observe, with_observations, without_parts, without_tombstones
 from kubesync.domain.objects import Observation, Resource, Service
 from kubesync.domain.state import KeyState, Part, PartId
 
@@ -219,7 +219,7 @@ def test_list_that_takes_nothing_away_leaves_the_memory_as_it_is_i6() -> None:
 
 def test_pending_list_becomes_one_entry_of_its_minute_i5() -> None:
     noted = Believed({999_000: 1, 1_000_000: 2}).begin(NOW, 20, 0, 3)
-    assert noted == Believed({1_000_000: 2}, (1_000_000, 20, 3))
+    assert noted == Believed({1_000_000: 2}, Pending(1_000_000, 20, 3))
     assert noted.within_the_hour(NOW) == 2
     assert noted.end(NOW + 90) == Believed({1_000_000: 5})
 
@@ -227,21 +227,23 @@ def test_pending_list_becomes_one_entry_of_its_minute_i5() -> None:
 @pytest.mark.parametrize(
     ("version", "more", "after"),
     [
-        pytest.param(20, 5, Believed({}, (1_000_000, 20, 7)), id="the same list again: nothing changes"),
-        pytest.param(20, 0, Believed({}, (1_000_000, 20, 2)), id="the same list, which is not believed now"),
-        pytest.param(30, 5, Believed({1_000_000: 2}, (1_000_002, 30, 5)), id="a later list, which lacks the others"),
+        pytest.param(20, 5, Believed({}, Pending(1_000_000, 20, 7)), id="the same list again: nothing changes"),
+        pytest.param(20, 0, Believed({}, Pending(1_000_000, 20, 2)), id="the same list, which is not believed now"),
+        pytest.param(
+            30, 5, Believed({1_000_000: 2}, Pending(1_000_002, 30, 5)), id="a later list, which lacks the others"
+        ),
         pytest.param(30, 0, Believed({1_000_000: 2}), id="a later list, in which the others are back"),
     ],
 )
 def test_list_that_died_half_recorded_is_neither_forgotten_nor_counted_twice_i5(
     version: int, more: int, after: Believed
 ) -> None:
-    died = Believed({}, (1_000_000, 20, 7))
+    died = Believed({}, Pending(1_000_000, 20, 7))
     done = died.done({20: 2, 19: 4})
     assert done == 2
     assert died.begin(NOW + 120, version, done, more) == after
 
 
 def test_tombstones_that_events_have_left_at_the_lists_version_do_not_count_i5() -> None:
-    assert Believed({}, (1_000_000, 20, 7)).done({20: 9}) == 7
+    assert Believed({}, Pending(1_000_000, 20, 7)).done({20: 9}) == 7
     assert Believed().done({20: 9}) == 0

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubesync.domain.objects import Observation, Resource, Snapshot
 from kubesync.domain.state import KeyState, Part, PartId
@@ -42,8 +42,10 @@ GUARD_MINUTES: Final = 60
 def observe(part: Part | None, seen: Observation, generation: int, *, reread: bool = False) -> Part | None:
     """The part after an observation; None where nothing changes (see the table above).
 
-    ``generation``: the listener's, in which it was seen. ``reread``: it comes from a list that is read because the rules or the configuration
-    changed.
+    Args:
+        part: what is stored of the object; None: nothing yet.
+        generation: the listener's, in which the observation was seen.
+        reread: the observation comes from a list that is read because the rules or the configuration changed.
     """
     if part is None:
         if seen.deleted:
@@ -52,14 +54,14 @@ def observe(part: Part | None, seen: Observation, generation: int, *, reread: bo
     if generation < part.generation:
         return None
     again = (generation, seen.resource_version, seen.uid) == (part.generation, part.resource_version, part.uid)
+    both_live = not (seen.deleted or part.deleted or part.held)
     # The same version once more, and this time it may say more than the part.
-    if (reread or part.problem) and again and not (seen.deleted or part.deleted or part.held) and seen.problem is None:
+    if (reread or part.problem) and again and both_live and seen.problem is None:
         renewed = replace(part, value=seen.value, problem="")
         return None if renewed == part else renewed
-    # A held part takes its own version again: the object has reappeared.
-    if generation == part.generation and seen.resource_version <= part.resource_version and not part.held:
-        return None
-    if generation == part.generation and seen.resource_version < part.resource_version:
+    # The oldest version that is news. A held part takes its own version again: the object has reappeared, unchanged.
+    oldest = part.resource_version if part.held else part.resource_version + 1
+    if generation == part.generation and seen.resource_version < oldest:
         return None
     if seen.deleted:
         return None if part.deleted else Part(seen.uid, seen.resource_version, generation, None, deleted=True)
@@ -92,6 +94,20 @@ def with_observations(
     return replace(state, parts=parts) if changed else state
 
 
+class Pending(NamedTuple):
+    """The believed deletions of a list that is being recorded. It is stored as a row of three numbers.
+
+    Args:
+        minute: in which they were decided, since 1970.
+        version: of the list, and so of the tombstones that it leads to.
+        deletions: how many.
+    """
+
+    minute: int
+    version: int
+    deletions: int
+
+
 @dataclass(frozen=True, slots=True)
 class Believed:
     """The guard's memory: how many deletions of one listener's objects were believed because a list lacked the objects (I5).
@@ -101,14 +117,14 @@ class Believed:
 
     Args:
         by_minute: how many, by the minute (since 1970) in which they were decided.
-        pending: of a list that is being recorded: minute, the list's version, how many. Written before the first of them is recorded: if the
-            session dies in the middle, the next one counts those that are recorded, by their tombstones (``done``).
+        pending: those of a list that is being recorded. Written before the first of them is recorded: if the session dies in the middle, the
+            next one counts those that are recorded, by their tombstones (``done``).
         holding: lists lacked too many: what they lack stays held, also once the hour is over.
         limit: how many lists may take away within the hour, as judged last; for people.
     """
 
     by_minute: Mapping[int, int] = field(default_factory=dict)
-    pending: tuple[int, int, int] | None = None
+    pending: Pending | None = None
     holding: bool = False
     limit: int = field(default=0, compare=False)
 
@@ -117,39 +133,45 @@ class Believed:
         return sum(self._recent(epoch - pause).values())
 
     def floor(self, version: int) -> int:
-        """The version up to which tombstones may be dropped: later ones show how much of ``pending`` is recorded.
+        """The version up to which tombstones may be dropped (``without_tombstones``).
 
-        ``version``: of the durable checkpoint, up to which nothing is ever read again.
+        That is the version of the durable checkpoint, which the caller gives: nothing up to it is ever read again. But the tombstones of a
+        list that is being recorded stay, whatever the checkpoint: ``done`` counts them if the session dies.
         """
-        return version if self.pending is None else min(version, self.pending[1] - 1)
+        return version if self.pending is None else min(version, self.pending.version - 1)
 
     def done(self, tombstones: Mapping[int, int]) -> int:
         """How many of ``pending`` were recorded before the session died. ``tombstones``: how many there are, by version."""
-        return min(self.pending[2], tombstones.get(self.pending[1], 0)) if self.pending else 0
+        return min(self.pending.deletions, tombstones.get(self.pending.version, 0)) if self.pending else 0
 
     def begin(self, epoch: float, version: int, done: int, more: int, pause: float = 0.0) -> Believed:
-        """The memory to store before a list of this version is recorded. ``more``: deletions believed because of it. ``done``: see ``done``.
+        """The memory to store before a list of this version is recorded.
 
-        an earlier list that is still pending      its deletions
-        -------------------------------------      -------------
-        none                                       -
-        this list: its recording was broken off    those that were done count, and ``more`` with them
-        another one                                those that were done count as decided then
+        the list that is still pending,           its deletions
+        as a session died while it recorded it
+        --------------------------------------    -------------
+        none                                      -
+        this one                                  those that were recorded count, and ``more`` with them
+        another one                               those that were recorded count, in the minute in which they were decided
+
+        Args:
+            done: how many deletions of the pending list were recorded (the method ``done``).
+            more: how many deletions are believed because of this list, besides those.
         """
         minute = int(epoch // 60)
         if self.pending is None:
-            return Believed(self._recent(epoch - pause), (minute, version, more)) if more else self
-        if self.pending[1] == version:
-            return replace(self, pending=(self.pending[0], version, done + more))
-        earlier = Believed(self.by_minute, (*self.pending[:2], done)).end(epoch, pause)
+            return Believed(self._recent(epoch - pause), Pending(minute, version, more)) if more else self
+        if self.pending.version == version:
+            return replace(self, pending=self.pending._replace(deletions=done + more))
+        earlier = Believed(self.by_minute, self.pending._replace(deletions=done)).end(epoch, pause)
         return earlier.begin(epoch, version, 0, more, pause)
 
     def end(self, epoch: float, pause: float = 0.0) -> Believed:
-        """The memory to store with the end of the list: ``pending`` deletions are done."""
+        """The memory to store when a list is recorded to its end: its ``pending`` deletions count in their minute, and nothing is pending."""
         by_minute = self._recent(epoch - pause)
         if self.pending is not None:
-            by_minute[self.pending[0]] += self.pending[2]
-        return replace(self, by_minute=dict(+by_minute), pending=None)
+            by_minute[self.pending.minute] += self.pending.deletions
+        return replace(self, by_minute=dict(+by_minute), pending=None)  # +: without minutes whose count is 0
 
     def _recent(self, epoch: float) -> Counter[int]:
         """``by_minute``, without the minutes that are over an hour ago."""
@@ -158,9 +180,13 @@ class Believed:
 
 
 def most_believed(live: int, earlier: int = 0) -> int:
-    """How many deletions the guard believes within an hour: all of few objects, else 30 %.
+    """How many deletions the guard believes within an hour: all if there are few objects, else 30 % of the objects.
 
-    ``live``: how many objects there are. ``earlier``: how many went within the hour before: they are among the deletions.
+    The deletions of the last hour count against this number, so the objects that they took away count as objects here.
+
+    Args:
+        live: how many objects there are now.
+        earlier: how many went within the last hour because lists lacked them.
     """
     objects = live + earlier
     return objects if objects < GUARD_MINIMUM_OBJECTS else int(GUARD_SHARE * objects)
@@ -197,9 +223,11 @@ def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: b
 def without_parts(
     state: KeyState, absent: Iterable[PartId], snapshot: Snapshot, generation: int, *, hold: bool
 ) -> KeyState:
-    """Turn absent parts into tombstones at the list's version. With ``hold``, mark them as held instead. Both: see ``Part``.
+    """The key after a complete list (``snapshot``) that lacks objects of its parts (``absent``).
 
-    ``absent``: those that ``snapshot``, a complete list, lacks.
+    An object that a complete list lacks is deleted. So its part becomes a tombstone with the list's version, against older events. With
+    ``hold``, the guard does not believe the list (``judge_absences``): then the part keeps its value and is marked as held, until a
+    person confirms the deletion or the object reappears.
     """
     parts = dict(state.parts)
     for part_id in absent:
@@ -212,10 +240,10 @@ def without_parts(
 
 
 def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Snapshot, generation: int) -> KeyState:
-    """Remove tombstones of objects that a later complete list holds, however old the objects are.
+    """Remove tombstones of objects that are in a later complete list (``snapshot``). Called before its observations (``seen``) are merged.
 
-    A tombstone inferred from a list has that list's version. The object was out of scope then, or the list lacked it by mistake. ``observe``
-    would drop the object as older than its tombstone.
+    A tombstone that an earlier list led to has the version of that list. If that list lacked the object by mistake, or because it was out of
+    scope then, the object itself is older: ``observe`` would drop it as older than its tombstone.
     """
     if not state.tombstoned:
         return state
@@ -226,13 +254,15 @@ def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Sn
         and not each.deleted
         and each.resource_version <= snapshot.resource_version
     }
-    parts = {
-        part_id: part
-        for part_id, part in state.parts.items()
-        if not (part.deleted and part_id in listed and part.generation == generation)
-        or part.resource_version > snapshot.resource_version  # it was deleted after the list
+    disproved = {
+        part_id
+        for part_id in listed & state.parts.keys()
+        if (part := state.parts[part_id]).deleted
+        and part.generation == generation
+        and part.resource_version <= snapshot.resource_version  # else it was deleted after the list
     }
-    return state if len(parts) == len(state.parts) else replace(state, parts=parts)
+    parts = {part_id: part for part_id, part in state.parts.items() if part_id not in disproved}
+    return replace(state, parts=parts) if disproved else state
 
 
 def without_tombstones(state: KeyState, floors: Mapping[Resource, tuple[int, int]]) -> KeyState:

@@ -1,4 +1,14 @@
-"""What kubesync remembers of one key: parts (what it saw), outputs (what they lead to), and what is still open."""
+"""What kubesync remembers of one key: parts (what it saw), outputs (what they lead to), and what is still open.
+
+Words of this file:
+
+    claim    the right of one key to have record sets at a name: those with one set identifier, or with one seat (``Name``). Another key
+             that wants it waits, or shares the name (``KeyState.shared``)
+    place    zone id and name, without set identifier: claims of several keys may be at one place
+    form     what all sets at a place must have in common (``Form``)
+    turn     a claim turns if its sets get another form, such as latency instead of weighted. All sets at the place have to turn in one
+             batch, also those of other keys (ADR 0072)
+"""
 
 from __future__ import annotations
 
@@ -67,7 +77,7 @@ class Name:
 
     @property
     def place(self) -> tuple[str, str]:
-        """The zone id and the name itself, which several claims may have."""
+        """The zone id and the name itself. Claims of several keys may have the same: those for other set identifiers, and those of seats."""
         return self.zone_id, self.name
 
     @property
@@ -174,8 +184,9 @@ class KeyState:
 
     @property
     def checked_hourly(self) -> bool:
-        """Whether it was refused so often that its names in conflict are checked once an hour (``zone.check_schedule``), and its mark is not
-        rewritten by each check. It means nothing for a key without names in conflict.
+        """Whether it was refused so often that its names in conflict are checked only once an hour (``zone.check_schedule``).
+
+        A check then does not rewrite the mark of the key any more. Asked only of keys with names in conflict.
         """
         return self.opened is not None and self.opened.attempts >= HOURLY_ATTEMPTS
 
@@ -200,7 +211,7 @@ class KeyState:
 
     @property
     def bare(self) -> bool:
-        """Whether nothing is left to remember, apart from tombstones."""
+        """Whether nothing is left to remember, apart from tombstones. The table deletes the key's item when these are gone, too."""
         return not (
             self.intended
             or self.applied
@@ -235,9 +246,10 @@ def form_of(key: RecordKey, record_set: RecordSet) -> Form:
 
 
 def turned(before: Mapping[RecordKey, RecordSet], after: Mapping[RecordKey, RecordSet]) -> dict[Name, Form]:
-    """The claims of sets with identifiers that sets of another form (``form_of``) replace, each with that form: the claims that *turn*.
+    """The claims that *turn* if a key replaces its sets ``before`` by its sets ``after``, each with the form that the place gets.
 
-    It does not matter whether the new sets have other identifiers.
+    A claim turns if one of its sets in ``before`` has a set identifier, and the sets in ``after`` at the same place have another form. These
+    may have other identifiers. Only sets with an identifier count: only beside these, other keys may have sets of the same form.
     """
     wanted = {key.place: form_of(key, each) for key, each in after.items() if key.identifier}
     stands = ((Name.of(key), form_of(key, each)) for key, each in before.items() if key.identifier)
@@ -245,25 +257,28 @@ def turned(before: Mapping[RecordKey, RecordSet], after: Mapping[RecordKey, Reco
 
 
 def turned_by(changes: Iterable[RecordChange]) -> dict[Name, Form]:
-    """As ``turned``, by these changes."""
+    """The claims that turn (``turned``) if these changes of one key are made, each with the form that the place gets."""
     changes = list(changes)
     before = {each.key: each.before for each in changes if each.before is not None}
     return turned(before, {each.key: each.after for each in changes if each.after is not None}) if before else {}
 
 
 def turning(state: KeyState) -> frozenset[Name]:
-    """Claims of other keys for which this key waits: their sets must change their form in the same batch as its own (ADR 0072).
+    """Claims of other keys that must turn in the same batch as this key's own claims; empty: this key does not turn (ADR 0072).
 
-    All sets of a name have one form. The key has a set there and wants another form, so the sets of these claims change in the same
-    batch, or go in it.
+    This key has a set at the place and intends another form, which Route 53 refuses while other sets have the old one. So it waits for the
+    claims of all these sets. They get the new form in the same batch, or are deleted in it.
     """
     places = {name.place for name in turned(state.applied, state.intended)} if state.waits else ()
     return frozenset(name for name in state.waits if name.place in places)
 
 
 def kept_sets(state: KeyState) -> Mapping[RecordKey, RecordSet]:
-    """The sets that a key keeps if it wants something else that it cannot have yet: what it intends; at names where it waits to turn, what is
-    applied, because it has never published what it turns to."""
+    """The sets that a key keeps while it waits for what it newly wants. That is usually what it intends.
+
+    At places where it waits for others to turn (``turning``) it is what is applied: there, what it intends is the new form, which it
+    could not publish yet.
+    """
     back = {name.place for name in turning(state)}
     if not back:
         return state.intended

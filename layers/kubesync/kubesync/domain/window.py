@@ -18,7 +18,7 @@ class Mode:
 
 @dataclass(frozen=True, slots=True)
 class WindowContent:
-    """A closed window.
+    """A closed window: what one cluster has to record next.
 
     ``events`` holds the newest event per object, in version order within a resource. All are later than the resource's entry in
     ``snapshots``, if any. ``checkpoints`` holds the last version read per resource before the window closed. ``opened_at`` is the monotonic
@@ -52,7 +52,11 @@ class WindowContent:
         return sum(len(snapshot.items) for snapshot in self.snapshots.values())
 
     def followed_by(self, later: WindowContent) -> WindowContent:
-        """Merge a later window into this one, if this one waits to be recorded. ``later`` holds events only."""
+        """This window and a later one as one, with the newest event of each object.
+
+        For a long window: while its keys are recorded, the next window closes, and its keys join those that still wait. ``later`` holds
+        events only, no lists.
+        """
         newest = {(e.resource, e.namespace, e.name): e for e in (*self.events, *later.events)}
         return WindowContent(
             tuple(sorted(newest.values(), key=lambda event: (event.resource, event.resource_version))),
@@ -75,17 +79,21 @@ class Turns:
     So a namespace's only change comes after at most one change of each other namespace. A key that asks for another name while it waits goes
     behind those that ask for it.
 
-    ``keys``: in this order. ``recorded``: how many of them are.
+    ``keys``: all keys of the window in this order. ``recorded``: so many of them, from the front, are recorded; the others wait. The
+    reconciler, which records them, counts it up.
     """
 
     def __init__(self) -> None:
         self.keys: list[ObjectKey] = []
         self.recorded = 0
-        self._ranks: list[int] = []  # of each of ``keys``
-        # By name: the highest rank of the keys that ask for it. By "<namespace>/": the last turn of the namespace.
+        self._ranks: list[int] = []  # the rank of each of ``keys``, in the same order
+        # Two kinds of entries. By a DNS name: the highest rank of the keys that ask for it. By "<namespace>/": the rank that the namespace
+        # had last, which is its last turn.
         self._last: dict[str, int] = {}
-        self._asked: dict[ObjectKey, AbstractSet[str]] = {}  # by key: ``names`` of ``add``, as they were given last
-        self._since: dict[ObjectKey, float] = {}
+        self._asked: dict[
+            ObjectKey, AbstractSet[str]
+        ] = {}  # the names that each key asks for (``add``), as they were given last
+        self._since: dict[ObjectKey, float] = {}  # when (monotonic) the first event of each key was read
 
     def add(
         self, keys: Iterable[ObjectKey], names: Mapping[ObjectKey, AbstractSet[str]], since: float, *, fair: bool
@@ -141,16 +149,22 @@ class Window:
 
     def __init__(self, length_seconds: float) -> None:
         self._length_seconds = length_seconds
+        # What ``close`` returns (``WindowContent``). Of each resource: the newest event of each object, by its namespace and name; the newest
+        # complete list; and the version that was read last.
         self._events: dict[Resource, dict[tuple[str, str], RawEvent]] = {}
         self._snapshots: dict[Resource, Snapshot] = {}
         self._checkpoints: dict[Resource, int] = {}
-        self._newest: dict[Resource, int] = {}  # of the kept events; a list's checkpoint may be lower
-        self.opened_at: float | None = None
-        self._received = 0
-        self._size = 0  # bytes of its events, at least; those that were replaced may be in it
+        # The highest version of the kept events of each resource. The checkpoint may be lower, after a list that was read before some of them.
+        self._newest: dict[Resource, int] = {}
+        self.opened_at: float | None = None  # monotonic time of the first event or list; None: none has come yet
+        self._received = 0  # events, before merging
+        self._size = 0  # bytes of the kept events, or more: events that were replaced count until ``over`` counts anew
 
     def add_events(self, events: Sequence[RawEvent], now: float) -> None:
-        """Keep each of one or more events of one resource, unless the object has a newer one, or a list that is not older."""
+        """Keep events of one resource; there is at least one.
+
+        An event is dropped if a newer one of its object is kept, or if a kept list is as new: then the list shows the object.
+        """
         # The hot path of a session: work that is the same for all events stays out of the loop.
         self._open(now)
         self._received += len(events)
@@ -159,7 +173,9 @@ class Window:
         snapshot = self._snapshots.get(resource)
         listed = -1 if snapshot is None else snapshot.resource_version
         before = newest = max(listed, self._newest.get(resource, 0))
-        late = size = 0  # late: the highest version of those events that are not the newest of the resource
+        # ``late``: the highest version of the events that are newer than the kept list, but not than all kept events. They come after a list
+        # that is older than kept events: the watch goes on at the list's version, where the checkpoint is too, and sends these events once more.
+        size = late = 0
         for event in events:
             _, _, namespace, name, _, version, line = event
             size += len(line)
@@ -173,7 +189,8 @@ class Window:
                     kept[namespace, name] = event
         self._newest[resource] = newest
         self._size += size
-        self._advance(resource, newest if newest > before else late)  # 0, if the list has all of them: no effect
+        # If nothing is newer, only late events move the checkpoint. If there are none, ``late`` is 0, which moves nothing.
+        self._advance(resource, newest if newest > before else late)
 
     def add_bookmark(self, resource: Resource, resource_version: int) -> None:
         """Move the checkpoint; a bookmark alone opens no window."""
@@ -201,7 +218,10 @@ class Window:
         self._checkpoints[resource] = snapshot.resource_version
 
     def over(self, most_bytes: int) -> bool:
-        """Whether the events that it keeps take more than so many bytes. Counts them only if those that came do."""
+        """Whether the kept events take more than so many bytes.
+
+        To count the kept events takes long. So it is done only once all events that came since the last count take more.
+        """
         if self._size > most_bytes:
             self._size = sum(map(_size_of, (kept.values() for kept in self._events.values())))
         return self._size > most_bytes

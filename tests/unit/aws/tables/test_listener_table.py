@@ -7,7 +7,7 @@ from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import Key, Put, Update
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.domain.errors import ErrorCode, TransactionRefusedError
-from kubesync.domain.merge import Believed
+from kubesync.domain.merge import Believed, Pending
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources import services
 from kubesync_local.workplace.readings import ListenerReadings
@@ -41,7 +41,7 @@ def test_checkpoints_come_back_as_they_were(store: MemoryStore) -> None:
 
 def test_memory_of_the_guard_is_stored_only_where_a_list_lacked_objects_i5(store: MemoryStore) -> None:
     table = ListenerReadings(store)
-    full = Believed({29_000_000: 3, 29_000_010: 4}, (29_000_011, 90, 2), holding=True, limit=30)
+    full = Believed({29_000_000: 3, 29_000_010: 4}, Pending(29_000_011, 90, 2), holding=True, limit=30)
     wanted = {
         SERVICES: Checkpoint(8, 1, BASIS, 1, believed=full),
         SLICES: Checkpoint(7, 1, BASIS, 1),

@@ -24,7 +24,7 @@ from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.large_keys import Deaths, LargeKeys
-from kubesync.domain.merge import Believed
+from kubesync.domain.merge import Believed, Pending
 from kubesync.domain.objects import Resource
 
 
@@ -101,7 +101,7 @@ def _checkpoint(item: Item) -> Checkpoint:
     """The checkpoint that an item holds: the inverse of ``ListenerTable.put_checkpoint``."""
     known = attributes_of(Checkpoint, item)
     known |= {"basis": Basis(**attributes_of(Basis, item)), "works_since": item.get("works_since", 0) / 1000}
-    pending = tuple(item.get("pending", ())) or None
+    pending = Pending(*item["pending"]) if item.get("pending") else None
     believed = Believed(dict(item.get("believed", ())), pending, item.get("holding", False), item.get("limit", 0))
     return Checkpoint(**known | {"believed": believed})
 
