@@ -30,6 +30,7 @@ from kubesync_local.documents.outlook import (
     withheld,
     zone_code,
 )
+from kubesync_local.documents.problem_order import in_order
 from kubesync_local.sources.registry import WORDS
 
 _SHARERS_SHOWN: Final = 3
@@ -80,7 +81,7 @@ def document(found: Evidence) -> dict[str, Any]:
         "upstreams": [_upstream(name, found) for name in sorted({*(found.want.upstreams or {}), *state.upstreams})],
         "problems": [
             {"code": p.code, "subject": p.subject, "message": p.message, "advice": advice_for(p.code)}
-            for p in state.problems
+            for p in in_order(state.problems)
         ],
         "zones": [
             {

@@ -40,6 +40,7 @@ from kubesync.domain.upstreams.nodes import node_document
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync.kubernetes.wire.registry import WIRE
 from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
+from kubesync_local.documents.problem_order import in_order
 from kubesync_local.registration.private_addresses import CLUSTER_IP, exposed, in_words as exposed_in_words
 from kubesync_local.sources.registry import WORDS
 from kubesync_local.sources.services import NO_TARGET_LEFT, without_valid_target
@@ -245,7 +246,7 @@ def _row(
     owners = {**owners_of(names_of(records)), **{name: taken[name] for name in names_of(records) & taken.keys()}}
     assigned = assign_names(KeyState(key), records, owners)
     taken |= dict.fromkeys(names_of(assigned.intended), key)
-    problems = sorted({*found.problems, *want.problems, *assigned.problems})
+    problems = in_order({*found.problems, *want.problems, *assigned.problems})
     if not assigned.intended and not want.upstreams and not problems and not found.notes:
         found.notes.append("nothing is published: an annotation or an option of the cluster leaves it out")
     zones = {zone.id: zone.name for zone in config.zones}

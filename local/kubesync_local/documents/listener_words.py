@@ -9,7 +9,7 @@ The first matching row:
     its last error is not over            no matter         failing: the error, and how long ago it came
     works since a time after its end      yes               watching for ...
     never ended                           yes               watched by the running session
-    ended                                 yes               starting again in the running session
+    ended                                 yes               taken up again by the running session
     ended, by a code                      no                idle: what the code says
     never ended                           no                idle: the last session did not say how it ended
 """
@@ -67,7 +67,7 @@ def listener_words(
     if running:
         if works and (not ended or works > ended):
             return f"watching for {_ago(told('works_since'), now).removesuffix(' ago').replace('just now', '1 s')}"
-        return "starting again in the running session" if ended else "watched by the running session"
+        return "taken up again by the running session" if ended else "watched by the running session"
     if not ended:
         return "idle: the last session did not say how it ended"
     how = _ENDS.get(str(row["ended"]), f"the last session ended with {row['ended']}")

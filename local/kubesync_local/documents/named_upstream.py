@@ -133,7 +133,8 @@ class NamedDocument:
 
 def _state(stored: StoredUpstream | None, composed: Composed, *, running: bool) -> str:
     if stored is not None and stored.holds(composed.nodes):
-        return f"version {stored.version} is current, {len(composed.nodes)} nodes"
+        plural = "" if len(composed.nodes) == 1 else "s"
+        return f"version {stored.version} is current, {len(composed.nodes)} node{plural}"
     if not running and (stored is None or stored.deleted):
         return "not yet in the table; the next session writes it"
     return "being composed: if that takes longer than some seconds, see `kubesync status`"

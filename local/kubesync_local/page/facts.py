@@ -16,6 +16,7 @@ from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState
 from kubesync_local.commands.show.records import rows_of
 from kubesync_local.documents.kinds import has_object
+from kubesync_local.documents.problem_order import in_order
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import side_in_words
 
@@ -121,7 +122,7 @@ class FactsReader:
     def _add_problems(self, state: KeyState) -> None:
         self._held.update(part_id.resource.value for part_id, part in state.parts.items() if part.held)
         self._problem_counts.update(problem.code for problem in state.problems)
-        for problem in state.problems if len(self._problems) < MAX_PROBLEMS else ():
+        for problem in in_order(state.problems) if len(self._problems) < MAX_PROBLEMS else ():
             message = in_the_way_for_people(problem.message)
             told = {"code": problem.code, "subject": problem.subject, "message": message}
             self._problems.append({"service": str(state.key), **told, "advice": advice_for(problem.code)})

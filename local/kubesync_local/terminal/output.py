@@ -144,9 +144,21 @@ def side_in_words(side: object) -> str:
     match side:
         case None:
             return "nothing"
-        case {"alias": name}:
-            return f"alias {name}"
-        case {"ttl": ttl, "values": list(values)}:
+        case {"alias": name, **others}:
+            return f"alias {name}{_policy(others)}"
+        case {"ttl": ttl, "values": list(values), **others}:
             more = f" and {len(values) - _VALUES_SHOWN} more" if len(values) > _VALUES_SHOWN else ""
-            return f"{', '.join(values[:_VALUES_SHOWN])}{more} ttl {ttl}"
+            return f"{', '.join(values[:_VALUES_SHOWN])}{more} ttl {ttl}{_policy(others)}"
     return _ONE_NODE.sub("1 node", str(side))
+
+
+def with_policy(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row that says its routing policy in words. None: it has none."""
+    words = row.get("routing") or (f"weighted {row['weight']}" if "weight" in row else None)
+    return {**row, "routing": words}
+
+
+def _policy(fields: Mapping[Any, Any]) -> str:
+    """The routing policy of a record set with these fields, after what else is said of it."""
+    words = with_policy(fields)["routing"]
+    return f", {words}" if words else ""

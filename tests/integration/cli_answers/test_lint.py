@@ -352,3 +352,28 @@ def test_bad_target_is_shown_alike_and_its_consequence_is_said(tmp_path: Path) -
     assert (records(one_left), one_left.lines) == ({"web.shop.svc.prod.example.com A": ["192.0.2.7"]}, [])
     left_out = lint(tmp_path, a_service(annotations={target: "-", "kubesync.io/exclude": "true"}))
     assert [line for line in left_out.lines if "no valid target" in line] == []
+
+
+def test_policy_is_shown_and_a_note_about_many_objects_is_said_once(tmp_path: Path) -> None:
+    prefix = "external-dns.kubernetes.io/"
+    annotations = {prefix + "set-identifier": "eu", prefix + "aws-region": "eu-west-1"}
+    documents = [a_service(f"s{n}", annotations, type="LoadBalancer", clusterIP="10.0.0.1") for n in range(5)]
+    file = tmp_path / "services.yaml"
+    file.write_text("\n---\n".join(documents))
+
+    ran = call("lint", "-f", str(file), "--domain", "prod.example.com", environment=a_bare_environment())
+
+    assert "latency eu-west-1" in ran.out
+    assert [line.partition(": a load balancer")[0] for line in ran.lines] == [
+        "note: cluster/shop/s0, cluster/shop/s1, cluster/shop/s2 and 2 more",
+        "5 Services: 5 record sets, 5 upstreams, 0 problems",
+    ]
+
+
+def test_line_that_counts_the_rest_comes_after_its_examples(tmp_path: Path) -> None:
+    names = ",".join(f"n{number:02}.elsewhere.org" for number in range(12))
+
+    ran = lint(tmp_path, a_service(annotations={"external-dns.kubernetes.io/hostname": names}, clusterIP="10.0.0.1"))
+
+    assert [subject for _, subject in problems(ran)] == [*(f"n{number:02}.elsewhere.org" for number in range(10)), ""]
+    assert ran.json["services"][0]["problems"][-1]["message"] == "and 2 more"

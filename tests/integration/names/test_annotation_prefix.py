@@ -120,6 +120,7 @@ def test_explain_names_the_annotation_that_keeps_a_name_from_being_published(sta
     (problem,) = found["problems"]
     assert (problem["code"], problem["subject"]) == ("UnsupportedAnnotation", PUBLIC + "record-type")
     text = stack.call("explain", "prod/shop/web").out
+    assert text.splitlines()[0] == "prod/shop/web  ClusterIP  in sync, withheld  2 record sets, 1 upstream, 1 problem"
     assert f"next       is not published as long as the Service has {PUBLIC}record-type" in " ".join(text.split("\n"))
     (cluster,) = stack.call("status", "--output", "json").json["clusters"]
     assert "UnsupportedAnnotation" in json.dumps(cluster)

@@ -15,6 +15,14 @@ WHAT = "record web.example.com A in Z1"
     ("entry", "line"),
     [
         (Entry(WHAT, None, OLD, "watch"), "+ web.example.com A 10.0.0.1 ttl 30"),
+        (
+            Entry("record web.example.com A [two] in Z1", None, OLD | {"weight": 20}, "watch"),
+            "+ web.example.com A [two] 10.0.0.1 ttl 30, weighted 20",
+        ),
+        (
+            Entry("record web.example.com A [eu] in Z1", None, {"alias": "lb.aws", "values": [], "ttl": None, "routing": "latency eu-west-1"}, ""),
+            "+ web.example.com A [eu] alias lb.aws, latency eu-west-1",
+        ),
         (Entry(WHAT, OLD, None, "watch"), "- web.example.com A 10.0.0.1 ttl 30"),
         (Entry(WHAT, OLD, NEW, "watch"), "~ web.example.com A 10.0.0.1 ttl 30 → 10.0.0.1, 10.0.0.2 ttl 60"),
         (

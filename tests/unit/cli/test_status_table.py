@@ -23,8 +23,8 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def a_status(**of_cluster: Any) -> dict[str, Any]:
     cluster = {
         "cluster": "prod", "domain": "prod.example.com", "server": "https://prod", "state": "registered", "shard": "0", "services": 2,
-        "record_sets": 3, "upstreams": 2, "problem": None, "listeners": [], "credentials": [], "open": [], "problems": [], "held": [],
-        "waiting_for_person": 1, "unguarded": None, "inferred_deletions": 0, "inferred": [], **of_cluster,
+        "objects": {"Service": 2}, "record_sets": 3, "upstreams": 2, "problem": None, "listeners": [], "credentials": [], "open": [], "problems": [],
+        "held": [], "waiting_for_person": 1, "unguarded": None, "inferred_deletions": 0, "inferred": [], **of_cluster,
     }  # fmt: skip
     lease = {"state": "released clean", "holder": "a1", "epoch": 3, "expires_at": None, "session_ends_at": None}
     return {
@@ -162,3 +162,28 @@ def test_subject_looks_as_the_message_quotes_it(capsys: pytest.CaptureFixture[st
     show_status(a_status(problems=[odd]), NOW)
 
     assert capsys.readouterr().out.count(r"4;\nserver 6") == 2
+
+
+@pytest.mark.parametrize(
+    ("objects", "words"),
+    [
+        ({"Service": 2}, "  2 services, 3 record sets"),
+        ({"Ingress": 1, "Service": 12}, "  12 services, 1 Ingress, 3 record sets"),
+        ({"Ingress": 2}, "  0 services, 2 ingresses, 3 record sets"),
+        ({}, "  0 services, 3 record sets"),
+    ],
+)
+def test_objects_are_counted_by_their_kind(
+    objects: dict[str, int], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_status(a_status(objects=objects), NOW)
+
+    assert words in capsys.readouterr().out
+
+
+def test_problems_that_are_not_shown_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    show_status(a_status(problems=[{**INVALID, "service": f"prod/shop/{n}"} for n in range(53)]), NOW)
+
+    out = capsys.readouterr().out
+    assert out.count("InvalidTtl") == 50
+    assert "  and 3 more: `kubesync status -o json` has all\n" in out

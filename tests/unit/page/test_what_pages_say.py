@@ -85,7 +85,7 @@ ENDED = {"ended": "ERR_MAX_RUNTIME", "ended_at": "2026-01-01T09:57:00.000Z"}
         (FAILING, True, "failing: ERR_CONNECT_FAILED 1 min ago: 10.0.0.1:6443: refused"),
         (FAILING, False, "failing: ERR_CONNECT_FAILED 1 min ago: 10.0.0.1:6443: refused"),
         ({**ROW, **ENDED, "works_since": "2026-01-01T09:58:00.000Z"}, True, "watching for 2 min"),
-        ({**ROW, **ENDED, "works_since": "2026-01-01T09:40:00.000Z"}, True, "starting again in the running session"),
+        ({**ROW, **ENDED, "works_since": "2026-01-01T09:40:00.000Z"}, True, "taken up again by the running session"),
         (ROW, True, "watched by the running session"),
         ({**ROW, **ENDED}, False, "idle: the last session ended normally 3 min ago"),
         ({**ROW, **ENDED, "ended": "ERR_NOT_MASTER"}, False, "idle: the last session lost the lease 3 min ago"),
@@ -130,7 +130,7 @@ AGO_47 = "idle: the last session ended normally 47 s ago"
                 {**ROW, **LATER},
             ],
             True,
-            ["watching for 49 s", "starting again in the running session"],
+            ["watching for 49 s", "taken up again by the running session"],
             id="one watches again",
         ),
         pytest.param(

@@ -18,11 +18,12 @@ from kubesync_local.documents.manifests import Manifest, read_manifests
 from kubesync_local.registration.name_rules import ONE_DAY, settled_rules
 from kubesync_local.terminal.escaping import spelled, with_spelled_subjects
 from kubesync_local.terminal.logs import set_up_logs
-from kubesync_local.terminal.output import counted, print_document, print_table, remark
+from kubesync_local.terminal.output import counted, print_document, print_table, remark, with_policy
 from kubesync_local.workplace.workplace import Workplace
 
-_RECORDS: Final = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service")
+_RECORDS: Final = ("name", "type", "identifier", "routing", "ttl", "values", "alias", "zone", "service")
 _UPSTREAMS: Final = ("upstream", "nodes")
+_NAMED: Final = 3
 _PROBLEMS: Final = ("service", "code", "subject", "message", "advice")
 
 
@@ -79,9 +80,13 @@ def _remark_on(report: Mapping[str, Any], manifests: Iterable[Manifest], config:
         remark(
             f"note: cluster {config.name} watches only Services with {config.selector}; lint does not compare labels"
         )
+    about: dict[str, list[str]] = {}
     for row in report["services"]:
         for note in row["notes"]:
-            remark(f"note: {row['service']}: {note}")
+            about.setdefault(note, []).append(row["service"])
+    for note, objects in about.items():
+        more = f" and {len(objects) - _NAMED} more" if len(objects) > _NAMED else ""
+        remark(f"note: {', '.join(objects[:_NAMED])}{more}: {note}")
 
 
 def _show(report: Mapping[str, Any]) -> None:
@@ -91,7 +96,7 @@ def _show(report: Mapping[str, Any]) -> None:
     }
     problems = with_spelled_subjects([*rows["problems"], *report["problems"]])
     tables = [
-        (rows["records"], _RECORDS, "record sets", 2),
+        ([with_policy(row) for row in rows["records"]], _RECORDS, "record sets", 2),
         (rows["upstreams"], _UPSTREAMS, "upstreams", 1),
         (problems, _PROBLEMS, "problems", 2),
     ]

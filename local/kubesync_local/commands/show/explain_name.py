@@ -25,12 +25,13 @@ from kubesync.domain.state import KeyState, Name, turning
 from kubesync.operations.record_rows import side
 from kubesync_local.commands.show.current import current_at
 from kubesync_local.commands.show.explain import gather
-from kubesync_local.commands.show.records import rows_of, with_policy
+from kubesync_local.commands.show.records import rows_of
 from kubesync_local.documents.explanation import document
+from kubesync_local.documents.problem_order import in_order
 from kubesync_local.documents.wanted_names import wanted_names
 from kubesync_local.plans.plan import TTL, parts_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
-from kubesync_local.terminal.output import new_console, print_document, print_folded, print_table
+from kubesync_local.terminal.output import new_console, print_document, print_folded, print_table, with_policy
 from kubesync_local.terminal.states import state_in_words
 from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.shards import problems_of_zones, shards_of
@@ -132,7 +133,7 @@ def _wanted_at(
             ours |= {key for key in state.applied if key.name == name}
             why += [
                 f"{state.key}: {problem.code}: {in_the_way_for_people(problem.message)}. {advice_for(problem.code)}"
-                for problem in state.problems
+                for problem in in_order(state.problems)
                 if name in problem.subject.split()
             ]
     rows.sort(key=lambda row: (row["state"] == "waiting", row["zone"], row["type"] or "", row["service"]))

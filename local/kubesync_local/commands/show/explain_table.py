@@ -38,7 +38,10 @@ def show_explanation(found: dict[str, Any]) -> None:
 
 
 def _show_service(console: Console, found: dict[str, Any]) -> None:
-    state = (state_in_words(found["state"]), "green" if found["state"] == "closed" else "yellow")
+    # A key with nothing to write is closed, also where its record sets are withheld or held.
+    of_records = sorted({record["state"] for record in found["records"]}) if found["state"] == "closed" else []
+    words = ", ".join(map(state_in_words, of_records or [found["state"]]))
+    state = (words, "green" if words == state_in_words("closed") else "yellow")
     kind = f"  {found['type']}" if found["type"] else ""
     parts = [
         f"{len(found['records'])} record set{'' if len(found['records']) == 1 else 's'}",

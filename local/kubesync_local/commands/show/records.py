@@ -29,6 +29,7 @@ from kubesync_local.terminal.output import (
     remark,
     screen_width,
     side_in_words,
+    with_policy,
 )
 from kubesync_local.terminal.sorting import sorted_by
 from kubesync_local.terminal.states import state_in_words
@@ -153,12 +154,6 @@ def _with_names_of_zones(
     alike = Counter(short.values())  # a public and a private zone may have one name
     shown = {zone: short[zone] if alike[short[zone]] == 1 else names[zone] for zone in zones}
     return [{**row, "zone": shown[row["zone"]]} for row in rows], None
-
-
-def with_policy(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row that says its routing policy in words."""
-    words = row.get("routing") or (f"weighted {row['weight']}" if "weight" in row else None)
-    return {**row, "routing": words}
 
 
 def _asked_for(row: Mapping[str, Any], type_: str, zones: Container[str] | None) -> bool:

@@ -31,6 +31,7 @@ from kubesync_local.documents.last_resync import resyncs_document
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.documents.outlook import NOTHING_THERE, empty_claims, tried_next, zone_code
+from kubesync_local.documents.problem_order import in_order
 from kubesync_local.registration.private_addresses import exposed
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
@@ -217,7 +218,7 @@ def turn_document(lease: Lease, now_ms: int) -> dict[str, Any] | None:
 
 def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:
     try:
-        states, newer = list(StateTable(work.store).load_all(config.name)), ""
+        states, newer = sorted(StateTable(work.store).load_all(config.name), key=lambda state: state.key), ""
         listeners = listener_rows(config.name, ListenerReadings(work.store))
     except NewerSchemaError as error:  # others are shown all the same
         states, newer, listeners = [], f"{_ITEMS} ({error})", []
@@ -232,6 +233,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
         "shard": config.shard,
         "revision": config.revision,
         "services": sum(has_object(state) for state in states),
+        "objects": dict(sorted(Counter(state.key.kind for state in states if has_object(state)).items())),
         "record_sets": sum(len(state.applied) for state in states),
         "upstreams": sum(len(state.upstreams) for state in states),
         "problem": newer or None,
@@ -250,7 +252,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
                 "advice": advice_for(each.code),
             }
             for state in states
-            for each in state.problems
+            for each in in_order(state.problems)
         ],
         "held": _held(config, states),
         "inferred_deletions": sum(each["deletions"] for each in inferred),

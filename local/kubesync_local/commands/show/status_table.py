@@ -1,13 +1,15 @@
 """The table form of ``kubesync status``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from rich.text import Text
 
 from kubesync.domain.merge import GUARD_SHARE
+from kubesync.domain.objects import SERVICE
 from kubesync.domain.reasons import advice_for
+from kubesync.domain.sources.registry import KINDS
 from kubesync_local.check.advice import IDENTITY
 from kubesync_local.documents.alarm_causes import too_many_in_words
 from kubesync_local.documents.credential_rows import near_ends
@@ -83,8 +85,7 @@ def show_status(status: dict[str, Any], now: float, *, verbose: bool = False) ->
         text = f"named upstreams: {counted(waiting, 'change')} not composed yet; the running session does it within seconds"
         print_folded(console, Text(text, style="yellow"), 2)
     if status["named_upstreams"]:
-        shown = status["named_upstreams"][:_PROBLEMS_SHOWN]
-        print_table(shown, ("name", "code", "subject", "message"), "problems of named upstreams")
+        _show_first(status["named_upstreams"], ("name", "code", "subject", "message"), "problems of named upstreams")
 
 
 def lease_in_words(state: str, holder: str | None) -> tuple[str, str]:
@@ -164,11 +165,21 @@ def _listener_rows(cluster: dict[str, Any], now: float, *, running: bool) -> lis
     ]
 
 
+def _objects_in_words(objects: Mapping[str, int]) -> list[str]:
+    """How many Services there are, and how many objects of each other kind."""
+    others = [
+        f"{count} {kind if count == 1 else KINDS[kind].main.value}"
+        for kind, count in objects.items()
+        if kind != SERVICE
+    ]
+    return [counted(objects.get(SERVICE, 0), "service"), *others]
+
+
 def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, running: bool, verbose: bool) -> None:
     console = new_console()
     sizes = ", ".join(
         (
-            counted(cluster["services"], "service"),
+            *_objects_in_words(cluster["objects"]),
             f"{cluster['record_sets']} record set{'' if cluster['record_sets'] == 1 else 's'}",
             counted(cluster["upstreams"], "upstream"),
         )
@@ -215,10 +226,17 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
     if cluster["open"]:
         columns = ("service", "attempts", "retry_at", "code", "reason")
         rows = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in cluster["open"]]
-        print_table(rows[:_PROBLEMS_SHOWN], columns, "pending")
+        _show_first(rows, columns, "pending")
     if problems:
         rows = [{**row, "message": in_the_way_for_people(row["message"])} for row in problems]
-        print_table(rows[:_PROBLEMS_SHOWN], ("service", "code", "subject", "message"), "problems")
+        _show_first(rows, ("service", "code", "subject", "message"), "problems")
     if cluster["open"] or cluster["problems"]:
         text = "  `kubesync explain SERVICE` explains one of them; docs/reasons.md lists the codes"
         print_folded(console, Text(text, style="dim"), 4)
+
+
+def _show_first(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], title: str) -> None:
+    """A table of at most ``_PROBLEMS_SHOWN`` rows, and how many more there are."""
+    print_table(rows[:_PROBLEMS_SHOWN], columns, title)
+    if (more := len(rows) - _PROBLEMS_SHOWN) > 0:
+        new_console().print(Text(f"  and {more} more: `kubesync status -o json` has all", style="dim"))

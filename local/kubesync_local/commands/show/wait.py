@@ -12,11 +12,11 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, StoreError, UsageError
 from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState
-from kubesync_local.commands.show.records import rows_of, with_policy
+from kubesync_local.commands.show.records import rows_of
 from kubesync_local.commands.show.service_keys import key_in
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import spelled
-from kubesync_local.terminal.output import print_rows, remark
+from kubesync_local.terminal.output import print_rows, remark, with_policy
 from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.workplace import Workplace
 

@@ -52,7 +52,7 @@ def _add(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -
     standing = UpstreamTable(work.store).current([source.upstream for source in wanted.services])
     for source in wanted.services:
         if source.upstream not in standing:
-            remark(f"there is no upstream {source} yet: it adds no nodes until its Service exists")
+            remark(f"there is no upstream {source} yet: it adds no nodes until its Service exists and has that port")
 
 
 def _refuse_forbidden(wanted: NamedUpstream, known: NamedUpstream | None) -> None:
