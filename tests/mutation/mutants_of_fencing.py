@@ -177,7 +177,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="a session that a fence refuses takes the lease again although another session holds it",
         invariants="I2",
         file="session/lease_keeper.py",
-        old="            mine = self.truly_master()\n",
+        old="            mine = self.check_holds_lease()\n",
         new="            mine = self.table.read()\n",
         caught_by=(_KEEPER + "test_i2_fence_of_a_successor_ends_the_session_and_nothing_is_written",),
     ),

@@ -233,7 +233,7 @@ class World:
             shard="0",
             limits=self.limits,
             problems=ZoneProblemTable(self.store, "0", "session"),
-            truly_master=lambda: None,
+            check_holds_lease=lambda: None,
             not_master=self.not_master.append,
         )
         self.mailbox.clear()

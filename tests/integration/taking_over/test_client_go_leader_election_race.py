@@ -27,7 +27,7 @@ def test_check_method_race_many_threads_may_ask_while_the_lease_is_renewed() -> 
         try:
             while not enough.is_set():
                 keeper.check_may_write()
-                keeper.truly_master()
+                keeper.check_holds_lease()
         except BaseException as error:  # noqa: BLE001 - shown below
             refused.append(error)
 

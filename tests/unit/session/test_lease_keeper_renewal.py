@@ -129,18 +129,18 @@ def test_i2_a_stolen_lease_stops_writing_at_the_next_renewal_and_is_not_taken_ba
     assert bench.reasons == ["the lease was lost to another session"]
 
 
-def test_truly_master_asks_the_table(bench: Bench) -> None:
-    bench.keeper.truly_master()
+def test_check_holds_lease_asks_the_table(bench: Bench) -> None:
+    bench.keeper.check_holds_lease()
     bench.steal()
     with pytest.raises(NotMasterError):
-        bench.keeper.truly_master()
+        bench.keeper.check_holds_lease()
     assert (bench.may_write(), bench.lost) == (False, 1)
 
 
-def test_truly_master_is_false_for_a_lease_that_was_given_back(bench: Bench) -> None:
+def test_check_holds_lease_raises_for_a_lease_that_was_given_back(bench: Bench) -> None:
     bench.store.write(Update(LEASE, set={"released": True}))
     with pytest.raises(NotMasterError):
-        bench.keeper.truly_master()
+        bench.keeper.check_holds_lease()
 
 
 # --- the signal counter ---

@@ -69,7 +69,7 @@ def _wait(address: str, identifier: str) -> None:
 
 @contextmanager
 def ended_by_sigterm(session: Session) -> Iterator[None]:
-    """While this context lasts, SIGTERM ends the session in order. Otherwise it ends the process."""
+    """While this context lasts, SIGTERM ends the session in order. Outside of it, SIGTERM ends the process as ever."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread can handle signals
         return

@@ -179,6 +179,7 @@ class Resync:
             self._compare(zone_id, names)
         except KubesyncError as error:
             said = str(error) if isinstance(error, ResyncError) else f"zone {zone_id} could not be compared: {error}"
+            # Clusters that failed by themselves meanwhile keep their own errors.
             self._fail([name for name in names if name in self._under_way], error, said)
 
     def _compare(self, zone_id: str, names: Collection[str]) -> None:

@@ -135,7 +135,7 @@ class ResyncProgress:
         """Raise ResyncWithdrawnError once nobody waits for a forced resync or a dry run. A normal resync is checked whenever a part is stored.
 
         Args:
-            every_seconds: do nothing if the last question was less than so many seconds ago.
+            every_seconds: do nothing if the last question was less than so many seconds ago. 0: ask in any case.
 
         Raises:
             StoreError: DynamoDB does not answer now.
@@ -159,7 +159,10 @@ class ResyncProgress:
         self.keep(name, replace(self.part(name), document={"cluster": name, "error": error}, zones=(), done=True))
 
     def cut_off(self, error: str) -> dict[str, Any]:
-        """Return the report of a resync that was withdrawn: of clusters that are done their reports, of all others this error. Stores nothing."""
+        """End a resync that was withdrawn, and return its report: of clusters that are done their reports, of all others this error.
+
+        Stores nothing.
+        """
         for name in self.names:
             if not self.part(name).done:
                 self._parts[name] = Part(document={"cluster": name, "error": error}, done=True)

@@ -1,7 +1,7 @@
 """Takes the lease of a session, renews and releases it, and decides whether this process may still write (I2).
 
 A session learns in three places that another master has taken over: at a renewal (here), at a fence (``aws.fencing.writer``),
-and at a journal (``zone.journal``, which asks ``truly_master``).
+and at a journal (``zone.journal``, which asks ``check_holds_lease``).
 """
 
 import math
@@ -307,7 +307,7 @@ class LeaseKeeper:
         if self._scheduler.monotonic() > self._write_until:
             raise NotMasterError(f"{NOT_RENEWED} in time")
 
-    def truly_master(self) -> Lease:
+    def check_holds_lease(self) -> Lease:
         """Read the lease, and return it if this session holds it. Otherwise the lease is lost: calls ``on_lost``, and raises NotMasterError.
 
         A zone asks when its journal has another value than expected: did another master swap it, or did somebody change it by hand?
@@ -335,7 +335,7 @@ class LeaseKeeper:
         """
         with self._renewing:  # it would renew the lease under the old epoch, and count it as lost
             # Raises in the case of the first row.
-            mine = self.truly_master()
+            mine = self.check_holds_lease()
             self.table.raise_epoch(fence)
             # The lease as taken does not say when its session ends. Each renewal writes the time that this object knows.
             ends_at_ms = self.lease.ends_at_ms

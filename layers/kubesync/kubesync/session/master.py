@@ -213,7 +213,7 @@ class Master:
             shard=settings.shard,
             limits=BatchLimits(settings.batch_elements, settings.batch_characters),
             problems=ZoneProblemTable(self.parts.store, settings.shard, self.parts.session),
-            truly_master=self._keeper.truly_master,
+            check_holds_lease=self._keeper.check_holds_lease,
             not_master=self.term.not_master,
             progress=self.term.progress,
         )

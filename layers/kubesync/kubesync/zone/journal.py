@@ -109,7 +109,7 @@ class ZoneJournal:
                     "Remove it, or give this deployment another KUBESYNC_DEPLOYMENT"
                 )
             if self._is_unknown_to_tables(journal):
-                self._ports.truly_master()
+                self._ports.check_holds_lease()
                 raise ZoneBlockedError(
                     f"the journal of zone {self.zone_id} (epoch {journal.epoch}) is not one that our tables "
                     f"(epoch {self._ports.fenced_writer.epoch}) can know: were they lost or restored? see `kubesync recover`"
@@ -259,7 +259,7 @@ class ZoneJournal:
             return None
         if inflight.epoch > self._ports.fenced_writer.epoch:
             # A successor that found no item need not swap the journal: it would not shut this master out of the zone (I2).
-            self._ports.truly_master()
+            self._ports.check_holds_lease()
             raise ZoneBlockedError(
                 f"what is in flight in zone {self.zone_id} has epoch {inflight.epoch}, above ours "
                 f"({self._ports.fenced_writer.epoch}): were tables lost or restored? see `kubesync recover`"

@@ -19,7 +19,7 @@ class ZonePorts:
 
     Args:
         to_cluster: sends a message to a cluster's actor. False: there is no such cluster here.
-        truly_master: asks the lease itself; raises NotMasterError.
+        check_holds_lease: asks the lease itself; raises NotMasterError.
         not_master: called when a zone has met another master.
         progress: called for each batch that has landed.
     """
@@ -33,6 +33,6 @@ class ZonePorts:
     shard: str
     limits: BatchLimits
     problems: ZoneProblemTable
-    truly_master: Callable[[], object]
+    check_holds_lease: Callable[[], object]
     not_master: Callable[[NotMasterError], None]
     progress: Callable[[str, dict[str, object]], None] = lambda _what, _details: None
