@@ -286,7 +286,10 @@ class ZoneActor:
             self._failures = 0
 
     def _check_conflicts(self, intents: Sequence[Intent]) -> None:
-        """Read the names in conflict of these intents, and ask the clusters to judge them. If reads are throttled, put all checks off."""
+        """Read the names in conflict of these intents, and ask the clusters to judge them. If reads are throttled, put all checks off.
+
+        A check counts as progress: nothing that the zone could do is held up.
+        """
         names = sorted({name for intent in intents for name in intent.conflicts})
         try:
             found = self._queue.checks.read(names)

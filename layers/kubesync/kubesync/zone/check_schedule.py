@@ -61,11 +61,12 @@ class CheckSchedule:
         """Return the keys to look at in this step, without most of those that only need a check: the zone does not ask for their intents (I7).
 
         A key only needs a check if it has slept because its names are in conflict. These come last, at most ``KEYS_IN_A_CHECK`` of them, and
-        none unless checks ``go_first``, or if Route 53 throttles reads. Such a key may also have a unit to try again: it waits with it.
+        only while checks ``go_first`` and Route 53 does not throttle reads. Such a key may also have a unit to try again: it waits with it.
         """
         first: list[ObjectKey] = []
         only_checks: list[ObjectKey] = []
         for known in awake:
+            # Without ``wakes_at`` it has not slept: something else has changed. Without ``check_at`` no check of it is scheduled.
             (first if known.wakes_at is None or known.check_at is None else only_checks).append(known.key)
         checks = self.go_first and self._put_off_until <= self._ports.scheduler.epoch_seconds()
         return first + only_checks[: KEYS_IN_A_CHECK if checks else 0]

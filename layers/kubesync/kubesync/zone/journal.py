@@ -91,7 +91,8 @@ class ZoneJournal:
         self._journal, self._journal_read, self._written = journal, True, True
 
     def read_journal(self) -> Journal | None:
-        """Read the journal from the zone, and return it if this master may go on from it (see the table above).
+        """Read the journal from the zone, and return it if this master may go on from it (see the table at the head of the file). None: there is
+        none. If there was one before, somebody has deleted it: ``remark`` says so.
 
         Raises:
             ZoneBlockedError: it may not.

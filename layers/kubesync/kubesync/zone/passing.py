@@ -262,11 +262,11 @@ class Passing:
         """
         until = self._leavers.get(unit.name, {}).get(unit.key)
         if not until or creating.get(unit.name, set()) - {unit.key}:
-            return False
+            return False  # it waits for no heir (0 or no leaver), or an heir goes in this batch, too
         if until > self._now():
             return True
         self._leavers[unit.name][unit.key] = 0.0
-        if not unit.only_deletes:
+        if not unit.only_deletes:  # it also adds a set: so the name does not go
             return False
         self.remark = f"{unit.name} went before the key that was given it could be published"
         logger.warning(

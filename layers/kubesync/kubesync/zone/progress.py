@@ -28,7 +28,9 @@ class Progress:
 
     All times are monotonic seconds.
 
-    ``since``: when there was something to do, or something landed last; None: there is nothing to do. ``known``: something has landed since.
+    ``since``: when there was something to do, or something landed last; None: there is nothing to do.
+    ``known``: something has landed since there was something to do, or nothing is to do: so the zone is known to be fine.
+    ``full_since``: since when the zone is full; None: it is not.
     """
 
     since: float | None = None

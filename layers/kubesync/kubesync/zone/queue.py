@@ -15,7 +15,7 @@ names, and other namespaces must not wait that long (I9).
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import batched
 from typing import Final
@@ -27,7 +27,7 @@ from kubesync.messages import Decision, Publish
 from kubesync.zone.check_schedule import KEYS_IN_A_CHECK, CheckSchedule
 from kubesync.zone.passing import Passing
 from kubesync.zone.ports import ZonePorts
-from kubesync.zone.waits import MOST_INTENTS, TRY_AGAIN_SECONDS, FullZone, QueuedKeys
+from kubesync.zone.waits import MOST_INTENTS, TRY_AGAIN_SECONDS, FullZone, QueuedKey, QueuedKeys
 
 KEYS_AT_A_TIME: Final = 200
 LATE_SECONDS: Final = 5.0
@@ -255,17 +255,12 @@ class ZoneQueue:
         unknown: list[ObjectKey] = []  # keys that must be asked
         to_check: list[Intent] = []
         ready_keys = 0  # how many have units or a check now. The zone can keep the intents of ``MOST_INTENTS`` keys
-        now, skipped = self._ports.scheduler.epoch_seconds(), self._skipped_clusters()
-        awake = (
-            known
-            for key, known in self.keys.items()
-            if known.is_awake(now) and key.cluster not in skipped and self._apart(key) == apart
-        )
-        in_turn = by_turns(awake, lambda known: known.key, self._last_turns)
-        # While events arrive, at most ``_LISTED_DURING_EVENTS`` keys of lists are taken (``listed``): the others give way.
+        now = self._ports.scheduler.epoch_seconds()
+        # While single events arrive, keys of lists give way: once ``_LISTED_DURING_EVENTS`` of them have something to do (``listed``), the
+        # others are passed over. They stay awake.
         events_come = self._ports.scheduler.monotonic() < self._newest_event + _EVENTS_COME_SECONDS
         listed, at_a_time = 0, _LISTED_DURING_EVENTS if events_come else KEYS_AT_A_TIME
-        for some in batched(self.checks.in_order(in_turn), at_a_time):
+        for some in batched(self.checks.in_order(self._awake_in_turn(apart, now)), at_a_time):
             gives_way = {key for key in some if events_come and self.keys[key].of_list}
             keys = some if listed < _LISTED_DURING_EVENTS else [key for key in some if key not in gives_way]
             # 1. What these keys want, and the leavers of names that they want: both go in one batch.
@@ -277,7 +272,7 @@ class ZoneQueue:
             to_check += in_check
             ready = self._ready([*intents, *leaving])
             units |= dict.fromkeys(ready)
-            # 3. All that have nothing to send, to check or to be asked now go to sleep.
+            # 3. All that have nothing to send, to check or to be asked now go to sleep. The others are busy.
             busy = {unit.key for unit in ready} | {intent.key for intent in in_check}
             if not leaving.isdisjoint(to_ask):  # heirs stay awake: they go once the intents of the leavers are known
                 busy.update(intents)
@@ -293,6 +288,13 @@ class ZoneQueue:
         if unknown and ready_keys < MOST_INTENTS and not full:
             return Due(unknown=unknown[: MOST_INTENTS - ready_keys])
         return self._batch_of(units) if units else self._due_of_full_zone()
+
+    def _awake_in_turn(self, apart: Namespace | None, now: float) -> Iterator[QueuedKey]:
+        """Return the awake keys of clusters that are not skipped, round-robin over namespaces. ``apart``: as in ``_due_of``."""
+        skipped = self._skipped_clusters()
+        awake = (known for known in self.keys.values() if known.is_awake(now) and known.key.cluster not in skipped)
+        mine = (known for known in awake if self._apart(known.key) == apart)
+        return by_turns(mine, lambda known: known.key, self._last_turns)
 
     def _put_to_sleep(self, keys: Iterable[ObjectKey], now: float) -> None:
         """Put keys to sleep of which nothing can be sent now, except those that wait for room: they are not awake anyway (``FullZone``).
@@ -323,7 +325,7 @@ class ZoneQueue:
     def _ready(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Return the units of these keys that may be sent now.
 
-        If the zone is full, keys whose units would only add sets wait for room from now on, behind those that do already.
+        If the zone is full, this also lets keys wait for room (``for_room``) whose units would only add sets, behind those that do already.
         """
         units = self.passing.ready(self._sendable_units(keys))
         if self._full is None:
@@ -348,6 +350,7 @@ class ZoneQueue:
         in_time = (known for known in waiting if known.key.cluster not in skipped)
         in_turn = by_turns(in_time, lambda known: known.key, self._last_turns)
         share = full.allowed_units(now)  # how many units may be tried
+        # 0: it is not yet time to try. A key has at least one unit, so ``share`` keys at a time are enough.
         for some in batched(in_turn, min(share, KEYS_AT_A_TIME)) if share else ():
             keys = [known.key for known in some]
             if unknown := self._keys_to_ask(keys):

@@ -43,8 +43,10 @@ class ZoneReader:
             not_before: a walk that began before this time (monotonic) is not used.
         """
         now = self._clock.monotonic()
+        # 1. Forget a walk that is too old.
         if self._walked_at is not None and (now - self._walked_at >= _SECONDS or self._walked_at < not_before):
             self._walked_at, self._found = None, {}
+        # 2. Without a walk: read names by themselves, or walk the zone.
         if self._walked_at is None and names:
             while self._asked and now - self._asked[0] >= _SECONDS:
                 self._asked.popleft()
