@@ -122,12 +122,13 @@ class ZoneQuestions:
         self._send_answer(question, states, tuple(decisions))
 
     def _without_sets_of_other_keys(self, judged: Sequence[tuple[messages.Refusal, Outcome]]) -> Iterator[Outcome]:
-        """Outcomes, without conflicts that are none: a set of another key is not foreign. Planned again, the key waits for that one.
+        """Correct outcomes that ``judge`` took for conflicts: a set in the way is not foreign if another key has it.
 
         1. ``obstacles``: for each conflict, the sets that may be another key's: those of another form (``form_of``). 2. Who has claimed their names?
-        3. If there is such a key, the outcome is no conflict but "NameTaken".
+        3. If there is such a key, the outcome becomes "NameTaken". The unit's key is then planned again, and waits for that key.
 
-        In a cluster without rules for names, a key waits only if it gives a set another form (ADR 0010).
+        ``keys_wait``: whether keys of this cluster wait for sets of another form. Otherwise only a key does that gives a set of its own another
+        form (``Outcome.turns``, ADR 0010).
         """
         tables, rules = self._states.tables, self._states.rules
         keys_wait = rules.names is not None or bool(rules.routing)
@@ -152,7 +153,7 @@ class ZoneQuestions:
     def _recheck_conflicts(self, question: messages.ConflictsChecked) -> Steps[None]:
         """Compare names in conflict with what exists there now. Plans keys whose names are free; postpones the others."""
         if not self._served.published.served:
-            self._send_answer(question, ())
+            self._send_answer(question, ())  # its keys want nothing
             return
         check = ConflictCheck(question.zone, question.actual, self._served.committer)
         if check.free:
@@ -200,9 +201,10 @@ class ZoneQuestions:
         self._send_answer(question, keys, compared=messages.Compared(tuple(drifts), moved))
 
     def _without_sets_of_others(self, drifts: Sequence[Drift]) -> list[Drift]:
-        """Drifts, without what stands that another key owns: only a key whose item was restored to an older version knows a set there.
+        """Drifts, with ``stands`` None where the set that stands in the zone is another key's: mending must not replace or delete it.
 
-        Raises NewerSchemaError where a newer release wrote the owner's item.
+        Only a key whose item an operator has restored to an older version drifts like this: it has let the name go since then, so its item
+        names a set that it does not have any more. Raises NewerSchemaError where a newer release wrote the owner's item.
         """
         tables = self._states.tables
         claims = tables.claims.read({Name.of(drift.key) for drift in drifts if drift.stands is not None})
@@ -241,7 +243,10 @@ def _keys_before(
 
 
 def _of_another_form(refusal: messages.Refusal) -> frozenset[RecordKey]:
-    """Sets of another form (``form_of``) that are in the way of a unit."""
+    """Sets at the name of a refused unit that keep it out, and have another form (``form_of``) than the unit's.
+
+    These may be sets of other keys. A set of the same form that keeps the unit out has the same claim or seat, which the unit's key owns.
+    """
     return frozenset(
         key
         for key, stands in refusal.actual.items()
@@ -301,9 +306,10 @@ def _remove_orphan(served: ServedKeys, upstream: str, stands: UpstreamState) -> 
 
 
 def _with_adopted(sets: Mapping[ObjectKey, messages.Sets], state: KeyState) -> KeyState | None:
-    """Adopt sets: the state of a key with those of ``sets`` as applied that it still wants in exactly this form. None: there is none.
+    """The state of a key that takes sets of the zone for its own, because a person asked for it (``messages.Adopt``). None: it takes none.
 
-    Ends the conflict of each name at which the key now has all sets that it wants.
+    It takes those of ``sets`` that it still wants exactly like this: they count as ``applied``. That ends the conflict of each name at which
+    the key now has all sets that it wants.
     """
     adopted = {key: found for key, found in sets[state.key].items() if state.intended.get(key) == found}
     if not adopted:

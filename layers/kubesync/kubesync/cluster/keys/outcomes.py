@@ -130,7 +130,7 @@ class Outcomes:
         self._batch = batch
 
     def close(self, recorded: Recorded) -> Steps[None]:
-        """Write the outcomes, and fill ``marks``. ``recorded``: see ``Committer.commit``."""
+        """Write the outcomes, and fill ``marks``. ``recorded``: what was written is added to it."""
         change = Change(list(self._by_key), self._apply_outcomes, self._plan, outputs=False)
         yield from self.committer.commit(change, recorded)
         for key in self._moved_on:
@@ -159,7 +159,7 @@ class Outcomes:
 
     def _plan_key(self, before: KeyState, after: KeyState, book: ClaimBook) -> KeyWrite | None:
         """Plan what closing writes for one key. None: nothing."""
-        # Keys with aliases to a name where a set of this key came or went.
+        # Keys with aliases to a name where a set of this key came or went are planned next.
         book.to_plan_next += sorted(self.committer.dependents.following(before.applied.keys() ^ after.applied.keys()))
         pieces: list[Piece] = []
         # The key let the name go while the batch that creates its set was under way. Until the set is deleted, the key owns the name
@@ -176,6 +176,7 @@ class Outcomes:
                 after = _in_conflict(left, {**after.conflicts, name: reason})
         pieces += [Piece(*book.let_go(name, before.key), name) for name in sorted(before.claims - after.claims)]
         pieces += self._plan_again_who_waits(before, after, book)
+        # A section may be planned again: only the mark of its last plan counts.
         self.marks.pop(before.key, None)
         if after == before and not pieces:
             return None
@@ -204,7 +205,11 @@ class Outcomes:
             book.to_plan_next.append(before.key)
 
     def _rejected(self, state: KeyState) -> dict[Name, str]:
-        """Names of the key where Route 53 refuses for the first time what the key wants, each with the reason. Only where the key has no set."""
+        """Names for which Route 53 has now refused the sets of the key for the first time, each with the reason (ADR 0048).
+
+        ``_plan_key`` gives such a name to a key that waits for it already, because its owner cannot use it. After later refusals nobody gets it:
+        else two refused keys would pass it to each other for ever. A name at which the key has a set stays with the key, too.
+        """
         if state.opened is not None and state.opened.attempts:
             return {}
         refused = (e for e in self._by_key[state.key] if not (e.landed or e.conflict or e.code == "NameTaken"))
@@ -212,14 +217,17 @@ class Outcomes:
         return {name: why for name, why in found.items() if name in state.claims - names_of(state.applied)}
 
     def _turned(self, before: KeyState, after: KeyState) -> frozenset[Name]:
-        """Claims of the key whose sets have another form (``form_of``) now. And claims with an identifier that the key keeps, and whose sets came
-        or went."""
+        """Claims of the key at whose names something has landed that waiting keys must hear of, because it may have been in their way.
+
+        The sets of the claim have another form (``form_of``) now. Or a set with an identifier came or went, and the key keeps the claim: if it
+        let the claim go, ``ClaimBook.let_go`` would tell the next in line.
+        """
         landed = [change for each in self._by_key[before.key] if each.landed for change in each.unit.changes]
         moved = {Name.of(each.key) for each in landed if each.key.identifier and None in (each.before, each.after)}
         return before.claims & (turned_by(landed).keys() | (moved & after.claims))
 
     def _apply_outcomes(self, state: KeyState) -> KeyState:
-        """The key's state after its outcomes: applied sets, conflicts, claims that it keeps, and its open mark."""
+        """The key's state after its outcomes: applied sets, conflicts, claims that it keeps, and its open mark. The ``see`` of ``Change``."""
         outcomes = self._by_key[state.key]
         applied = dict(state.applied)
         conflicts = dict(state.conflicts)
@@ -235,8 +243,8 @@ class Outcomes:
                 conflicts[wanted] = outcome.reason
         after = _in_conflict(replace(state, applied=applied), conflicts)
         kept = self.committer.states.kept_claims(after, names_of(state.intended) - conflicts.keys())
-        # A key that comes to a name, and whose batch met sets of another form there, lets go of what it has claimed there. It is planned again
-        # (``_plan_again_who_waits``), and waits.
+        # ``met``: places where the key's first sets met sets of another form. It lets go of its claims there, except those of sets that it has.
+        # Then it is planned again (``_plan_again_who_waits``), and waits. A key that turns its own sets keeps its claims.
         met = {e.unit.wanted.place for e in outcomes if e.code == "NameTaken" and not e.turns}
         kept -= {name for name in kept if name.place in met} - names_of(applied)
         claims, passing = state.claims & kept, state.passing & (applied.keys() - state.intended.keys())
@@ -256,7 +264,8 @@ class Outcomes:
          and all outcomes are reported already
         has changes left, and was not refused      stays, or is new: the key was planned again while its batch was under way
 
-        ``_moved_on``: keys whose landed batch did all that they wanted then, and that want something else by now.
+        ``_moved_on``: keys whose batch did all that they wanted then, and that want these sets otherwise by now. ``close`` notes that they are
+        open only from now on.
         """
         outcomes = self._by_key[state.key]
         refused = [outcome for outcome in outcomes if not outcome.landed]
@@ -351,8 +360,8 @@ class ConflictCheck:
 
     def __init__(self, zone_id: str, found: Mapping[ObjectKey, Mapping[str, Sets]], committer: Committer) -> None:
         self._states = states = committer.states
-        # 1. ``names``: by key, its names in conflict in this zone. 2. ``claimed``: by name, its claim. ``beside``: by simple name, all claims
-        # there, if keys with other identifiers may have sets there.
+        # 1. ``names``: by key, its names in conflict in this zone. 2. ``claimed``: by name, its claim. ``beside``: by the name without identifier,
+        # all claims there, if keys with other identifiers may have sets there.
         of_keys = states.states(found).values()
         names = {state.key: [n for n in sorted(state.conflicts) if n.zone_id == zone_id] for state in of_keys}
         claimed = states.tables.claims.read({name for of_key in names.values() for name in of_key})
@@ -367,23 +376,15 @@ class ConflictCheck:
             beside[place] = states.tables.claims.read_all(place)
             claimed |= beside[place]
         owners = self._owners([claim.owner for claim in claimed.values()])
-        # 3. By key and name: what is in the way there; empty: nothing. Sets of keys that have a claim are not foreign: left out of ``actual``.
+        # 3. By key and name: what is in the way there; empty: nothing.
         self._reasons: dict[ObjectKey, dict[Name, str]] = {}
         for state in of_keys:
             reasons = self._reasons[state.key] = {}
             for name in names[state.key]:
                 if name.name not in found[state.key]:
                     continue  # the conflict is newer than the check: the name was not read
-                actual, claim = found[state.key][name.name], claimed.get(name)
-                if claim is not None and claim.owner != state.key:
-                    # An owner whose state is not known: every set there may be its own.
-                    owner = owners.get(claim.owner)
-                    theirs = actual.keys() if owner is None else owner.applied.keys()
-                    actual = {key: record_set for key, record_set in actual.items() if key not in theirs}
-                for each, other in beside.get(Name(zone_id, name.name), {}).items():
-                    if each.identifier and other.owner != state.key:
-                        stands = owners[other.owner].applied if other.owner in owners else actual
-                        actual = {k: s for k, s in actual.items() if Name.of(k) != each or stands.get(k) != s}
+                actual, others = found[state.key][name.name], beside.get(Name(zone_id, name.name), {})
+                actual = _without_claimed(actual, state.key, claimed.get(name), others, owners)
                 reasons[name] = _reason_in_the_way(name, state, actual)
         free = {key: frozenset(n for n, why in of_key.items() if not why) for key, of_key in self._reasons.items()}
         self.free: Mapping[ObjectKey, frozenset[Name]] = {key: names for key, names in free.items() if names}
@@ -410,6 +411,24 @@ class ConflictCheck:
                 if at_name := tuple(change for change in changes if Name.of(change.key) == name):
                     reason = reasons[name] or state.conflicts[name]
                     yield Outcome(Unit(key, at_name), conflict=True, reason=reason)
+
+
+def _without_claimed(
+    sets: Sets, key: ObjectKey, claim: Claim | None, beside: Mapping[Name, Claim], owners: Mapping[ObjectKey, KeyState]
+) -> Sets:
+    """The sets that exist at a name, without those of other keys that have claims there: these are not foreign.
+
+    ``claim``: of the key's set. ``beside``: all claims at the name. ``owners``: of an owner that is missing, each set there may be its own.
+    """
+    if claim is not None and claim.owner != key:
+        owner = owners.get(claim.owner)
+        theirs = sets.keys() if owner is None else owner.applied.keys()
+        sets = {each: record_set for each, record_set in sets.items() if each not in theirs}
+    for name, other in beside.items():
+        if name.identifier and other.owner != key:
+            stands = owners[other.owner].applied if other.owner in owners else sets
+            sets = {k: s for k, s in sets.items() if Name.of(k) != name or stands.get(k) != s}
+    return sets
 
 
 def _reason_in_the_way(name: Name, state: KeyState, actual: Mapping[RecordKey, RecordSet]) -> str:
