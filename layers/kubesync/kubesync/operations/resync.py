@@ -61,6 +61,7 @@ class Resync:
         names = [only] if only else [name for name in unpaused(self._master.configs) if self._is_active(name)]
         progress.begin(names)
         self._resync_clusters(name for name in names if not progress.part(name).done)
+        # Once more those that failed because a person changed their configuration meanwhile.
         self._resync_clusters(name for name in names if self._was_reconfigured(name))
         named = self._compare_named()
         if not only:  # a cluster that failed because it was disabled or removed meanwhile is no failure of the resync

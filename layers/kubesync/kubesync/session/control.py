@@ -116,7 +116,7 @@ class Control:
             if note.name in states[note.key].waits:
                 self._master.send(note.key.cluster, Promoted((note.key,)))
                 continue
-            # The key does not wait any more: it was planned. So the note is done.
+            # The key does not wait any more: it was planned. So the note is removed (``done`` is this write).
             with suppress(StaleStateError):  # the key was given the name again: the next call sees that
                 writer.run((), [note.done], writer.token())
 
