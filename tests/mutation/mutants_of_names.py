@@ -230,7 +230,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="where there are more namespaces than a batch takes, the last ones wait until the first have all that they want",
         invariants="I9",
         file="domain/batches.py",
-        old="sorted(lines, key=lambda place: last_turns.get(place, 0))",
+        old="sorted(lines, key=lambda each: last_turns.get(each, 0))",
         new="lines",
         caught_by=(
             _TURNS + "test_i9_more_namespaces_than_fit_a_batch_take_turns_from_batch_to_batch",

@@ -206,7 +206,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="an heir is judged with the old set at its name",
         invariants="I3",
         file="domain/batches.py",
-        old="{key: each for key, each in actual.items() if key not in taken}",
+        old="{key: each for key, each in actual.items() if key not in deleted}",
         new="actual",
         caught_by=(_HEIRS + "test_i4_heir_that_route_53_refuses_is_the_only_one_and_the_old_set_goes_alone",),
     ),

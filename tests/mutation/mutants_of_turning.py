@@ -181,7 +181,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a key that waits for other clusters to turn does not count as late",
         invariants="I10",
         file="domain/open_keys.py",
-        old="        return True  # these change in one batch with sets of others\n",
+        old="        return True\n",
         new="        pass\n",
         caught_by=(
             "unit/domain/test_open_keys.py::test_i10_key_that_waits_for_others_to_change_their_policy_too_waits_for_a_person",

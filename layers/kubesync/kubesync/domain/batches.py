@@ -84,6 +84,7 @@ def units_of(key: ObjectKey, changes: Iterable[RecordChange]) -> tuple[Unit, ...
     for name in sorted(by_name):
         group = sorted(by_name[name], key=lambda c: c.key)
         if any(change.key.type == "CNAME" for change in group):
+            # A CNAME excludes all other types: what it replaces, or what replaces it, goes in the same unit.
             units.append(Unit(key, tuple(group)))
         else:
             # One batch also turns a simple set into a weighted one, or gives a set another identifier.
@@ -165,10 +166,10 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
 def next_batch(units: Collection[Unit], limits: BatchLimits) -> tuple[list[Unit], list[Unit]]:
     """Choose the units of the next batch, and put them in a stable order. Returns as ``fill``.
 
-    The units of the oldest keys, which come first here, get a place first: round-robin over namespaces.
+    ``units`` come in the order of their keys, the oldest key first. The oldest get into the batch first: round-robin over namespaces.
     """
-    place = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
-    oldest_first = sorted(without_rivals(in_stable_order(units)), key=lambda unit: place[unit.key])
+    age_rank = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
+    oldest_first = sorted(without_rivals(in_stable_order(units)), key=lambda unit: age_rank[unit.key])
     taken, oversized = fill(by_turns(together(oldest_first), lambda group: group[0].key), limits)
     return in_stable_order(taken), oversized
 
@@ -293,28 +294,31 @@ def halves(groups: Sequence[Sequence[Unit]]) -> tuple[list[Unit], list[Unit]]:
 def at_fault(
     group: Sequence[Unit], named: AbstractSet[Unit], actual: Mapping[RecordKey, RecordSet]
 ) -> dict[Unit, Mapping[RecordKey, RecordSet]]:
-    """Which units of a group that was refused are at fault, each with the sets at its name that its cluster judges it by: those that stand
-    there, without those that the other units would take away.
+    """Which units of a refused group are at fault, and what stands in the zone at the name of each. Called once a batch of one group is refused.
 
-        what stands                                            at fault
-        -----------                                            --------
-        a set that one of them changes or deletes is not       that one: the others go again with what becomes of it
-        there as known
-        all is as known                                        those that the messages name, of what is created; else all of these
+        what stands                                      at fault
+        -----------                                      --------
+        a set that a unit changes or deletes does not    each such unit. The others are sent again, with what becomes of it
+        stand there as its key knows it
+        all sets stand as known                          of the units that create a set: those that the messages name, else all
+
+    The cluster of a unit judges it by the sets that are returned with it. In the second case these lack the sets that units of other keys
+    delete: if the group had been sent without its fault, these would not have been in the way.
 
     Args:
         named: units that the messages name.
+        actual: the sets that stand at the names of the group.
     """
     if len(group) == 1:
         return {group[0]: actual}
     unlike = [unit for unit in group if any(actual.get(key) != known for key, known in unit.deletes)]
     creating = [unit for unit in group if not unit.only_deletes]
-    # As in the table. Of ``unlike`` units, nothing is taken off: their clusters must see what really stands there.
+    # As in the table. With ``unlike`` units, ``actual`` stays whole: their clusters must see what really stands there.
     blamed = unlike or [unit for unit in creating if unit in named] or creating
     found: dict[Unit, Mapping[RecordKey, RecordSet]] = {}
     for unit in blamed:
-        taken = {key for other in group if other.key != unit.key for key, _ in other.deletes}
-        found[unit] = actual if unlike else {key: each for key, each in actual.items() if key not in taken}
+        deleted = {key for other in group if other.key != unit.key for key, _ in other.deletes}
+        found[unit] = actual if unlike else {key: each for key, each in actual.items() if key not in deleted}
     return found
 
 
@@ -326,14 +330,18 @@ def by_turns[T](
 ) -> Iterator[T]:
     """Order items round-robin over namespaces: the first of each namespace, then the second of each. Keeps the order in a namespace.
 
-    So no namespace waits until another one has all that it wants (I9). ``last_turns``: numbers of the turns that namespaces of clusters
-    had last. Those that had none, or whose turn is longest ago, come first: also where they are more than one batch takes.
+    So no namespace waits until another one has all that it wants (I9).
+
+    Args:
+        key_of: the key of an item, which says its namespace.
+        last_turns: by namespace, the number of the batch in which it had a turn last. Namespaces that never had one, or whose turn is longest
+            ago, come first: so all come in time, even if they are more than fit one batch.
     """
     lines: dict[Namespace, list[T]] = {}
     for item in items:
         lines.setdefault(key_of(item).full_namespace, []).append(item)
-    left, turn = [lines[place] for place in sorted(lines, key=lambda place: last_turns.get(place, 0))], 0
-    while len(left) > 1:
+    left, turn = [lines[each] for each in sorted(lines, key=lambda each: last_turns.get(each, 0))], 0
+    while len(left) > 1:  # ``turn``: how many items each of these namespaces has had
         yield from (line[turn] for line in left)
         turn += 1
         left = [line for line in left if turn < len(line)]

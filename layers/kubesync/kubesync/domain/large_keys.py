@@ -69,9 +69,10 @@ class LargeKeys:
         return replace(self, under_way=(namespace, size))
 
     def ended(self, *, well: bool) -> LargeKeys:
-        """The memory after the large key under way was recorded (``well``), or failed while the session goes on.
+        """The memory after the plan of the large key under way. ``well``: it was recorded. Else it failed, but the session lives: that says
+        nothing about the size.
 
-        After the first, deaths of this size or a smaller one count no more.
+        If it went well, such a size is harmless: it needs no more notes, and the namespace's deaths of this size or a smaller one are forgotten.
         """
         if self.under_way is None or not well:
             return replace(self, under_way=None)

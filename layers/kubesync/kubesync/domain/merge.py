@@ -250,16 +250,14 @@ def without_disproved(state: KeyState, seen: Iterable[Observation], snapshot: Sn
     listed = {
         PartId(each.resource, each.name)
         for each in seen
-        if each.resource is snapshot.resource
-        and not each.deleted
-        and each.resource_version <= snapshot.resource_version
+        if each.resource is snapshot.resource and not each.deleted
+        if each.resource_version <= snapshot.resource_version
     }
     disproved = {
         part_id
         for part_id in listed & state.parts.keys()
-        if (part := state.parts[part_id]).deleted
-        and part.generation == generation
-        and part.resource_version <= snapshot.resource_version  # else it was deleted after the list
+        if (part := state.parts[part_id]).deleted and part.generation == generation
+        if part.resource_version <= snapshot.resource_version  # else it was deleted after the list
     }
     parts = {part_id: part for part_id, part in state.parts.items() if part_id not in disproved}
     return replace(state, parts=parts) if disproved else state

@@ -70,7 +70,7 @@ class ObjectKey:
 
     @classmethod
     def at(cls, cluster: str, path: str) -> Self:
-        """The inverse of ``path``."""
+        """Read a ``path``: the inverse of it. ``shop/web`` is a Service; ``shop/Ingress:web`` says another kind before the colon."""
         namespace, _, name = path.partition("/")
         of_kind = _OF_KIND.fullmatch(name) if ":" in name else None
         return cls(cluster, namespace, name) if of_kind is None else cls(cluster, namespace, of_kind[2], of_kind[1])
@@ -181,9 +181,9 @@ def texts_of(value: object) -> Iterable[str]:
 
 
 def bytes_of(value: object) -> int:
-    """About how many bytes of memory an object takes of which this is kept: 0.7 to 1.3 times as many in CPython 3.13.
+    """About how many bytes of memory the value of an object takes while it is kept. CPython 3.13 really takes 0.7 to 1.3 times as many.
 
-    Half of it are the headers of texts. Text that endpoints share, such as the name of a node, counts for each of them.
+    Half of them are the headers of texts. A text that endpoints share, such as the name of a node, counts for each of them.
     """
     return 400 + sum(map(getsizeof, texts_of(value)))
 
@@ -243,7 +243,7 @@ def equal_share(needs: Iterable[int], room: int) -> int:
     Such as 4 for the needs 1, 5, 9 and room 9: the first leaves 2 of its 3, and the others share 8.
     """
     left, rising = room, sorted(needs)
-    # The smallest need first: what it leaves of an equal share of what is left is for the others. ``waiting``: how many are left, with it.
+    # The smallest need first: what it does not use of its equal share is for the others. ``waiting``: how many needs are left, this one too.
     for waiting, need in zip(range(len(rising), 0, -1), rising, strict=True):
         if need * waiting > left:
             return left // waiting

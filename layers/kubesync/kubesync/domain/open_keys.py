@@ -45,12 +45,12 @@ class OpenKeys:
 
     def __init__(self, epoch_seconds: Callable[[], float]) -> None:
         self._epoch_seconds = epoch_seconds
-        # An open key is in one of these: since when those wait that go by themselves; those that wait for a person.
-        self._since: dict[ObjectKey, float] = {}
-        self._refused: set[ObjectKey] = set()
-        # Open or not: keys with deletions that are held back, and keys that are set aside.
-        self._held: set[ObjectKey] = set()
-        self._aside: set[ObjectKey] = set()
+        # Each open key is in one of these two.
+        self._since: dict[ObjectKey, float] = {}  # keys that go by themselves, each with the time since when it waits
+        self._refused: set[ObjectKey] = set()  # keys that wait for a person
+        # Any key may be in these, open or not.
+        self._held: set[ObjectKey] = set()  # keys with deletions that are held back (I5)
+        self._aside: set[ObjectKey] = set()  # keys that are planned without their endpoints (``large_keys``)
         self._conflicts: dict[ObjectKey, int] = {}  # how many names of a key are in conflict
 
     def see(self, state: KeyState, policy: Policy) -> None:
@@ -88,7 +88,7 @@ class OpenKeys:
             known.clear()
 
     def counts(self) -> OpenCounts:
-        """Count keys and names, as far as keys were read or written. All open keys were read once."""
+        """The counts for reports and metrics, of the keys that ``see`` was called for. Open keys are all among them: each session reads them."""
         waiting, conflicts = len(self._refused | self._held), sum(self._conflicts.values())
         oldest = min(self._since.values(), default=None)
         return OpenCounts(len(self._since), oldest, waiting, conflicts, len(self._aside))
@@ -99,10 +99,10 @@ def waiting_for_person(state: KeyState, policy: Policy) -> bool:
     if state.opened is None:
         return False
     code, places = state.opened.code, {name.place for name in turning(state)}
-    # All that is left changes the form of its sets with those of others.
-    if places and all((change.key.zone_id, change.key.name) in places for change in changes_of(state, policy)):
-        return True  # these change in one batch with sets of others
-    # All that is left is in conflict.
+    # All that is left turns, in one batch with sets of other keys. These do not, so a person must change the other keys, too.
+    if places and all(change.key.place in places for change in changes_of(state, policy)):
+        return True
+    # All that is left is in conflict: a person must decide about the foreign sets.
     if state.conflicts or code == "Conflict":
         return all(Name.of(change.key) in state.conflicts for change in changes_of(state, policy))
     return waits_for_person(code)

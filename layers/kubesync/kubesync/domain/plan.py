@@ -41,10 +41,18 @@ class Policy(StrEnum):
 def waits_for(
     name: Name, policy: str, key: ObjectKey, owners: Mapping[Name, ObjectKey], *, agreed: bool = False
 ) -> Name:
-    """The claim that a key queues for if it wants a name, or a seat at it: the name itself if no claim of another key excludes it.
+    """The claim that a key must wait for if it wants a claim: ``name``, of a name or of a *seat* at it. A seat is what a routing policy gives to
+    only one set of a name, such as a region.
 
-    Which policies exclude each other, Route 53 decides: see the table. A claim with an identifier does not say its policy. If it is neither
-    weighted nor simple, its owner has a seat there as well, which does: a *seat* is what only one set of a name may have, such as a region.
+    If no claim of another key excludes the wanted one, that is ``name`` itself: it may still have an owner. Which policies exclude each other
+    is a rule of Route 53. The claims say of which policy their sets are:
+
+        the claim has                                  policy of its sets
+        -------------                                  ------------------
+        a seat, such as ``latency eu-west-1``          the first word of the seat
+        no identifier, no seat                         simple
+        an identifier, and its owner claims a seat     what the claim of the seat says
+        an identifier, and its owner claims no seat    weighted: all other policies have seats
 
         wanted      claimed by another key, the first of                         waits for
         ------      -------------------------------------                        ---------
@@ -65,9 +73,10 @@ def waits_for(
         return name
     seated = {owner for each, owner in others.items() if each.seat}
     sets = [each for each in others if each.identifier]
-    # The first of them that excludes the wanted policy.
+    # Return the first claim that excludes the wanted policy.
     for each, owner in () if agreed else others.items():
-        of_policy = each.seat.split(" ")[0] if each.seat else "simple" if not each.identifier else ""  # "": not said
+        # Empty: the claim alone does not say it.
+        of_policy = each.seat.split(" ")[0] if each.seat else "simple" if not each.identifier else ""
         weighted = not of_policy and owner not in seated
         if policy == Simple.kind and each.identifier:
             return each
@@ -98,20 +107,22 @@ def assign_names(
     published: Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]] = MappingProxyType({}),
     others: Mapping[Name, Mapping[RecordKey, ObjectKey]] = MappingProxyType({}),
 ) -> Assignment:
-    """Decide which wanted record sets may be intended (see the table above).
+    """Decide which wanted record sets a key may intend, and for which claims it waits (see the table above). Called whenever a key is planned.
+
+    A *name* below is a claim (``Name``): of a name, with its set identifier, or of a seat at it.
 
     Args:
-        state: the key. It owns the names in ``state.claims``; ``owners`` is not asked about these.
-        owners: the owner of each wanted name that is not in ``state.claims``; None or missing: nobody.
-        needed: the claim that keeps each name from its key, if it is not the name's own; ``owners`` has that claim's owner.
+        state: the key. It owns the names in ``state.claims``.
+        owners: by wanted name that is not in ``state.claims``, the owner of the claim that the key needs for it; None or missing: nobody.
+        needed: by wanted name, the claim that the key needs for it (``waits_for``), only where that is not the name itself.
         published: by zone id and name, what other owners publish there. Who waits for the same has nothing to report.
-        others: names that the key shares with others of its namespace, or may share, each with the sets that are theirs.
+        others: names that the key shares with others of its namespace, or may share, each with their sets and whose these are.
     """
     gained: set[Name] = set()
     waits: dict[Name, Name] = {}  # wanted names, each with the claim that the key waits for
     barred: dict[RecordKey, ObjectKey] = {}  # wanted sets at shared names, each with the key whose set keeps it out
     problems: list[Problem] = []
-    # 1. Each name by itself, as in the table.
+    # 1. Each name by itself, as in the table. A name in conflict is left out: it stays in conflict.
     policies, at = policies_of(wanted), _by_place(wanted)
     for name in sorted(policies.keys() - state.conflicts.keys()):
         claim, owner, here = needed.get(name, name), owners.get(name), at[name.place]
@@ -126,7 +137,7 @@ def assign_names(
         else:
             waits[name] = claim
             sets_there = published.get(name.place, {})
-            # A seat that waits for another policy, or for its own identifier: the problem of the name says so.
+            # Where a seat waits for another policy, or is nothing but its set's identifier, the problem of the name itself says all.
             of_the_name = {f"{policies[name]} {key.identifier}" for key in here}
             reported = name.seat and (claim != name or name.seat in of_the_name)
             if not reported and not _answers_alike(wanted, here, sets_there):
@@ -153,12 +164,16 @@ def assign_names(
 
 
 def _kept_while_waiting(state: KeyState, waits: Mapping[Name, Name]) -> dict[RecordKey, RecordSet]:
-    """The sets that a key keeps where it waits for a seat, or for a claim that excludes its own: what it has, until it can have what it wants."""
+    """The sets that a key keeps where it waits for a seat, or for a claim that excludes the one that it wants (``waits_for``).
+
+    It keeps what it has there until it can have what it wants, instead of having nothing meanwhile. ``waits``: by wanted claim, the claim
+    that the key waits for.
+    """
     places = {name.place for name, claim in waits.items() if name.seat or claim != name}
     if not places:
         return {}
     own = {key: each for key, each in kept_sets(state).items() if key.place in places}
-    # What it has no claim of any more goes: two keys exchange their seats.
+    # It does not keep a set whose claim it has given away: that happens where two keys exchange their seats.
     return {key: each for key, each in own.items() if names_of({key: each}) <= state.claims}
 
 
@@ -178,7 +193,10 @@ def _by_place(keys: Iterable[RecordKey]) -> dict[tuple[str, str], list[RecordKey
 
 
 def published_sets(state: KeyState) -> Mapping[RecordKey, RecordSet]:
-    """What a key publishes: what it intends, without sets that a foreign one keeps out."""
+    """What a key publishes, or will in a moment: what it intends, without new sets at names in conflict, where a foreign set keeps them out.
+
+    A set that is applied stands in the zone, so it counts also at such a name.
+    """
     if not state.conflicts:
         return state.intended
     return {k: s for k, s in state.intended.items() if k in state.applied or Name.of(k) not in state.conflicts}
@@ -257,32 +275,34 @@ class Intent:
 
 
 def intent_of(state: KeyState, zone_id: str, policy: Policy, needs: frozenset[Resource] = frozenset()) -> Intent:
-    """What a key wants in a zone now. Without changes it wants nothing. ``needs``: as in ``Intent``."""
+    """What a key wants in a zone now, for the message to the zone. Without changes it wants nothing there. ``needs``: as in ``Intent``."""
     mark = state.opened
     changes = tuple(change for change in changes_of(state, policy) if change.key.zone_id == zone_id)
     return Intent(
         state.key,
-        changes,
-        frozenset(name.name for name in state.conflicts if name.zone_id == zone_id),
-        0 if mark is None else mark.attempts,
-        0.0 if mark is None else mark.retry_at,
-        state.checked_hourly,
-        needs,
-        frozenset(_passing(changes, state)),
-        frozenset(name for name in turning(state) if name.zone_id == zone_id) if changes else frozenset(),
+        changes=changes,
+        conflicts=frozenset(name.name for name in state.conflicts if name.zone_id == zone_id),
+        attempts=0 if mark is None else mark.attempts,
+        retry_at=0.0 if mark is None else mark.retry_at,
+        checked_hourly=state.checked_hourly,
+        needs=needs,
+        passes=frozenset(_passing(changes, state)),
+        turning=frozenset(name for name in turning(state) if name.zone_id == zone_id) if changes else frozenset(),
     )
 
 
 def _passing(changes: Sequence[RecordChange], state: KeyState) -> set[str]:
-    """Names where a change may need one of another key in its batch: it takes away what the other was given, or changes the form of a set.
+    """Names where a change of another key may have to go in the same batch as these changes.
 
-    A set whose claim the key no longer has was given to another key.
+    1. A set of this key goes, and makes room for one of another key. The other key was given its claim already (``claims_to_leave``), or
+       shares the name (``KeyState.passing``).
+    2. A set changes its form: the sets of other keys at the name have to change theirs in the same batch.
     """
-    taken = (
+    making_room = (
         each.key for each in changes if each.before is not None
         if each.key in state.passing or not names_of({each.key: each.before}) <= state.claims
     )  # fmt: skip
-    return {key.name for key in taken} | {claim.name for claim in turned_by(changes)}
+    return {key.name for key in making_room} | {claim.name for claim in turned_by(changes)}
 
 
 def claims_to_leave(state: KeyState, policy: Policy) -> frozenset[Name]:
@@ -292,7 +312,7 @@ def claims_to_leave(state: KeyState, policy: Policy) -> frozenset[Name]:
     new one. A set that the policy does not allow to delete stays, and so does its claim.
     """
     names = (names_of(state.applied) - names_of(state.intended)) & state.claims
-    stands = dict(state.applied) if names else {}
+    stands = dict(state.applied) if names else {}  # from here on: what will stand after the next batch
     for change in changes_of(state, policy) if names else ():
         if change.after is None:
             stands.pop(change.key, None)
@@ -315,11 +335,15 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
 
 
 def surplus(state: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
-    """Record sets of a key that would be deleted: they are not wanted, and no wanted set replaces them. Too many of them are held back (I5)."""
-    conflicts, gone = state.conflicts, {k: s for k, s in remaining_sets(state).items() if k not in wanted}
-    at = _by_place(wanted if gone else ())
-    replaced = {k for k in gone if any(_in_the_way(k, other) for other in at.get(k.place, ()))}
-    return {k: s for k, s in gone.items() if k not in replaced and Name.of(k) not in conflicts}
+    """Record sets of a key that would be deleted if it wanted only these: they are not wanted, and no wanted set replaces them.
+
+    A resync, and new rules, ask for them before they take anything away: too many deletions are held back (I5). At a name in conflict,
+    nothing of ours is deleted: a foreign set stands there.
+    """
+    conflicts, gone = state.conflicts, {key: each for key, each in remaining_sets(state).items() if key not in wanted}
+    wanted_at = _by_place(wanted if gone else ())
+    replaced = {key for key in gone if any(_in_the_way(key, other) for other in wanted_at.get(key.place, ()))}
+    return {key: each for key, each in gone.items() if key not in replaced and Name.of(key) not in conflicts}
 
 
 def remaining_sets(state: KeyState) -> dict[RecordKey, RecordSet]:

@@ -90,9 +90,7 @@ class Turns:
         # Two kinds of entries. By a DNS name: the highest rank of the keys that ask for it. By "<namespace>/": the rank that the namespace
         # had last, which is its last turn.
         self._last: dict[str, int] = {}
-        self._asked: dict[
-            ObjectKey, AbstractSet[str]
-        ] = {}  # the names that each key asks for (``add``), as they were given last
+        self._asked: dict[ObjectKey, AbstractSet[str]] = {}  # the names that each key asked for last (``add``)
         self._since: dict[ObjectKey, float] = {}  # when (monotonic) the first event of each key was read
 
     def add(
