@@ -163,7 +163,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a key that turns hands on what it leaves only once it has turned",
         invariants="I9",
         file=_PLANNER,
-        old="for name in names if book.heir(name, key)} - back\n",
+        old="for name in names if book.heir(name, key)} - still_turning\n",
         new="for name in names if book.heir(name, key)}\n",
         caught_by=(_DRAWN,),
     ),

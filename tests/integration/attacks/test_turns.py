@@ -15,6 +15,7 @@ from harness.slow_tables import EVIL, Slow, slow
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.cluster.keys import committer
 from kubesync.cluster.keys.planner import Planner
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.objects import Port, Resource
 from kubesync.domain.state import KeyState
 from simulation.writes import RECORD
@@ -28,9 +29,9 @@ def plans_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     planned: list[str] = []
     real = Planner._write
 
-    def write(planner: Planner, before: KeyState, *given: Any, **told: Any) -> Any:
-        planned.append(before.key.name)
-        return real(planner, before, *given, **told)
+    def write(planner: Planner, wants: tuple[KeyState, KeyState, Desired], *given: Any, **told: Any) -> Any:
+        planned.append(wants[0].key.name)
+        return real(planner, wants, *given, **told)
 
     monkeypatch.setattr(Planner, "_write", write)
     return planned

@@ -104,6 +104,14 @@ class KeyWrite:
         yield from (entry for piece in self.pieces for entry in piece.entries)
         yield from self.entries
 
+    def with_further(self, early: Iterable[Action], late: Iterable[Action]) -> KeyWrite:
+        """The same, with ``early`` and ``late`` actions (``OrderedWrites``). A late action on an item that the pieces write is left out: it would
+        remove a mark that this plan has just made anew."""
+        written = {action.key for piece in self.pieces for action in piece.actions}
+        first = [Piece((action,)) for action in early]
+        trailing = tuple(action for action in late if action.key not in written)
+        return replace(self, pieces=(*first, *self.pieces), trailing=trailing)
+
     def steps(self, own: Sequence[Action], room: int) -> list[list[Piece]]:
         """Group the pieces so that each group fits one transaction. The key's final state goes with the last group.
 

@@ -10,19 +10,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from kubesync.aws.dynamodb.store import Action
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, keep_to_held_names
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.dependents import Dependents
 from kubesync.cluster.claims.published import PublishedSets
-from kubesync.cluster.claims.turning import (
-    Turn,
-    contested_claims,
-    plan_together,
-    turns_of,
-    types_in_the_way,
-    with_turns,
-)
+from kubesync.cluster.claims.turning import contested_claims, plan_together, turns_of, types_in_the_way, with_turns
 from kubesync.cluster.keys.alias_targets import AliasTargets
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import NO_WRITES, KeyWrite, OrderedWrites, Piece, Planned, record_entries
@@ -97,13 +89,13 @@ class Planner:
         self._changed: dict[Reference, int] = {}  # shared objects that changed, with the numbers of their marks
 
     def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, ordered: OrderedWrites = NO_WRITES) -> Planned:
-        """Plan keys, and further keys whose aliases depend on them.
+        """Plan keys, and further keys whose aliases lead to names of these keys.
 
         Args:
             pairs: each key as stored, and as merged with what was seen; the oldest first, because the first one gets a name that
                 several of them want.
             why: for the audit.
-            ordered: actions that have to be written not after a key, or not before it.
+            ordered: further actions for some of the keys, and when each has to be written.
         """
         pairs = list(pairs)
         pairs += self._targets.followers(pairs)
@@ -115,12 +107,13 @@ class Planner:
             early, late, unmark = (each.get(before.key, ()) for each in (ordered.early, ordered.late, ordered.unmark))
             if want.records is None:
                 unmark = ()  # a key keeps its marks until it is known what it wants, so that the next session finds them (I1)
+            # It also keeps marks of names that its aliases still lead to: the next session has to plan it again (``AliasTargets``).
             if unmark and (kept := {mark.key for mark in self._targets.marks(before.key)}):
                 unmark = [mark for mark in unmark if mark.key not in kept]
-            write = self._write(before, seen, want, stands, why, notified=bool(unmark))
+            write = self._write((before, seen, want), stands, why, notified=bool(unmark))
             late = [*late, *unmark]
             if early or late:
-                write = _with_further(write or KeyWrite(before, seen), early, late)
+                write = (write or KeyWrite(before, seen)).with_further(early, late)
             if write is not None:
                 writes.append(write)
         to_plan_next, self._book.to_plan_next = tuple(self._book.to_plan_next), []
@@ -128,7 +121,10 @@ class Planner:
         return Planned(tuple(writes), to_plan_next, changed)
 
     def _wants_of(self, pairs: Sequence[tuple[KeyState, KeyState]]) -> list[_Wants]:
-        """What each key wants. Keys with aliases are asked twice: an alias may lead to a name that another key of this commit changes."""
+        """What each key wants. For keys with aliases it is found twice, because an alias may lead to a name that another key of this commit changes.
+
+        The first time shows which keys have aliases (``AliasTargets.asked``), and what all keys want. The second time takes this into account.
+        """
         wants = [self._with_kept(before, *self._wanted(seen)) for before, seen in pairs]
         if not self._targets.asked:
             return wants
@@ -140,31 +136,35 @@ class Planner:
         ]
 
     def _with_claims_read(self, wants: Sequence[_Wants]) -> list[_Wants]:
-        """Read all claims that the plans of these keys need, and tell the book what the keys want.
+        """Read all claims that the plans of these keys need, many at a time, and tell the book what the keys want.
 
         Returns the keys without claims that other keys have taken from them by ``ClaimBook.exchange``.
         """
+        # 1. Claims that the plans may change or ask about, and claims of the keys for which others may wait since earlier sessions.
         unread = [
             self._published.unread_queues(before, seen, want.records)
             for before, seen, want in wants
             if want.records is not None
         ]
         self._book.read(self._names_in_question(wants), set[Name]().union(*unread))
+        # 2. Only now the book knows the owners, and so which claims a key has lost.
         wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
         self._book.wants = {seen.key: (seen, want.records) for _, seen, want in wants}
+        # 3. Where another key may be in the way: all claims of the name, and what the owners of those with a set identifier publish.
         contested = {name for _, seen, want in wants for name in contested_claims(seen, want, self._states.rules)}
         self._book.read_related(contested, self._states.tables.reads)
         owned = (each for name in contested for each in self._book.owners_at(name).items())
         self._published.read(owner for name, owner in owned if name.identifier)
         if self._reread_upstreams:
             self._book.check_owners()
+        # 4. If a claim may be handed on: who joins and leaves its queue in this commit, because that decides who is next in line.
         if any(self._leaving(seen, want) for _, seen, want in wants):
             for seen, records in ((seen, want.records) for _, seen, want in wants if want.records is not None):
                 self._book.note_queues(seen, created_at(seen), names_of(records))
         return wants
 
     def unwanted(self, pairs: Sequence[tuple[KeyState, KeyState]]) -> Iterator[AbstractSet[RecordKey]]:
-        """Yield for each key its record sets that the configuration, or the rules, no longer want."""
+        """Yield for each key its record sets that are not wanted any more. ``Reconciler._judge_configuration`` counts them before it plans."""
         self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
         for _, seen in pairs:
             _, want = self._wanted(seen)
@@ -173,10 +173,11 @@ class Planner:
     def _with_kept(self, before: KeyState, seen: KeyState, want: Desired) -> _Wants:
         """Add to what a key wants the record sets whose deletion is held back (I5), until the key's own object is deleted."""
         if want.records is None or not (self._hold or seen.kept):
-            return before, seen, want
+            return before, seen, want  # it is not known what the key wants, or nothing is held back
+        # The key's object was deleted just now. Where its kind is not read any more, that is no deletion, but the configuration's doing.
         ended = lives(before) and not lives(seen) and KINDS[seen.key.kind].main in self._states.listeners
         goes = self._hold is False or self._states.config.deleting or ended
-        held = {} if goes else surplus(seen, want.records)
+        held = {} if goes else surplus(seen, want.records)  # the sets that would be deleted
         kept = {key: record_set for key, record_set in held.items() if self._hold or key in seen.kept}
         return before, replace(seen, kept=frozenset(kept)), replace(want, records={**want.records, **kept})
 
@@ -190,6 +191,7 @@ class Planner:
         if self._states.config.deleting or kind.main not in views:
             return replace(seen, reads=frozenset()), Desired({}, {}, ())
         complete = {resource for resource, view in views.items() if view.complete or resource in self._listed}
+        # Sessions died of its endpoints: it is planned as if nobody had listed them, so its upstreams stay.
         if self._states.set_aside(seen, self._listed):
             complete.difference_update(kind.others)
         shared = SharedReader(self._states.config.name, complete, self._shared)
@@ -213,7 +215,7 @@ class Planner:
     def _desired(self, kind: Kind, seen: KeyState, complete: AbstractSet[Resource], shared: SharedReader) -> Desired:
         """What the rules of the key's kind want, with aliases resolved, and only held names where ``keep_to_held_names`` says so."""
         if kind.main not in complete:
-            return Desired(None, None, ())
+            return Desired(None, None, ())  # not known: the outputs stay as they are
         try:
             wanted = kind.desired(seen, complete, self._states.rules, shared)
             return keep_to_held_names(with_zone_aliases(wanted, partial(self._targets.types_at_target, seen.key)), seen)
@@ -229,16 +231,17 @@ class Planner:
         unknown: set[Name] = set()  # claims that the key's own item does not tell enough about
         for _, seen, want in wants:
             records = seen.intended if want.records is None else want.records
+            # Those that it keeps. At a name in conflict it has let its claim go.
             kept = self._states.kept_claims(seen, names_of(records) - seen.conflicts.keys())
             if self._reread_upstreams:
                 kept = frozenset()
             unknown |= (
                 (names_of(records) - seen.claims)  # may be gained, or waited for
-                | seen.waits
+                | seen.waits  # may be free by now
                 | (seen.claims - kept)  # are let go
                 | self._leaving(seen, want)  # may be handed on
                 | claims_beside_waits(seen)  # may be lost by an exchange
-                | seen.shared
+                | seen.shared  # others have types there
                 # Claims whose types change: neighbours may want them.
                 | ({Name.of(key) for key in records.keys() ^ seen.intended.keys()} & seen.claims)
             )
@@ -251,22 +254,16 @@ class Planner:
         return (names_of(seen.applied) & seen.claims) - names_of(want.records)
 
     def _write(
-        self,
-        before: KeyState,
-        seen: KeyState,
-        want: Desired,
-        stands: Mapping[str, UpstreamState],
-        why: str,
-        *,
-        notified: bool,
+        self, wants: _Wants, stands: Mapping[str, UpstreamState], why: str, *, notified: bool
     ) -> KeyWrite | None:
-        """Plan one key. Returns what has to be written; None: nothing (I6). ``notified``: the key has a mark that says "plan this key"."""
-        pieces: list[Piece] = []
-        given = self._book.begin_key(seen.key)
+        """Plan one key. Returns what has to be written; None: nothing (I6). ``stands``: of ``UpstreamPlans.read_stored``. ``notified``: the key has a
+        mark that says "plan this key"."""
+        (before, seen, want), pieces = wants, list[Piece]()
+        given = self._book.begin_key(seen.key)  # claims that keys planned before it have given to it
         kind, main = KINDS[seen.key.kind], main_part(seen)
-        known = main is not None and main.value is not None
-        # The causes for the audit: of changes of record sets, and of upstreams.
-        of_records = cause_of(why, before, seen, kind.of_records(seen) if known else kind.resources)
+        readable = main is not None and main.value is not None
+        # The causes for the audit: of changes of record sets, and of upstreams. Without a readable object any resource may be the cause.
+        of_records = cause_of(why, before, seen, kind.of_records(seen) if readable else kind.resources)
         of_nodes = cause_of(why, before, seen, kind.resources)
         problems = problems_of_parts(seen)
         if aside := not self._states.config.deleting and self._states.set_aside(seen, self._listed):
@@ -278,7 +275,7 @@ class Planner:
             # A name may be free by now, but this plan does not look for its owner. It stays in conflict: else two keys could make a set there.
             after = replace(seen, conflicts={**before.conflicts, **seen.conflicts})
         else:
-            moved = notified or before.parts != seen.parts
+            moved = notified or before.parts != seen.parts  # else it goes on waiting, without a look at free types
             after, pieces, of_names = self._plan_names(before, seen, want, given, moved=moved)
             problems += of_names
         # 2. Upstreams, and shared objects: those that the key reads, and the changes of a bucket.
@@ -307,44 +304,49 @@ class Planner:
     ) -> tuple[KeyState, list[Piece], Sequence[Problem]]:
         """Decide which wanted record sets a key intends, and plan its claims. Returns the key as it will be, writes, and problems to report.
 
-        The numbers below: 1. needed claims and their owners. 2. The limit of names. 3. Exchanged and shared claims. 4. ``assign_names``. 5. The
-        limits of places and sets. 6. Actions on claims, and claims handed on. 7. Other keys to plan again.
-
-        ``needed``: by contested claim, the claim that the key must own to have it. ``owners``: by wanted claim, the owner of its needed claim.
+        ``assign_names`` decides. The steps before it find what is in the key's way, the steps after it plan the writes.
 
         Args:
             given: claims that other keys of this commit have given to the key.
             moved: see ``ClaimBook.sets_of_sharers``.
         """
         book, pieces = self._book, list[Piece]()
-        contested, turns = contested_claims(seen, want, self._states.rules), list[Turn]()  # 1.
+        # 1. ``needed``: by contested claim, the claim that the key must own to have it. Where its sets change their form together with those of
+        # others (``turns``), no other claim keeps it out. ``owners``: by wanted claim, the owner of the claim that it needs.
+        contested, records = contested_claims(seen, want, self._states.rules), want.records or {}
         needed = {name: book.needed_claim(name, seen.key, policy) for name, policy in contested.items()}
-        if contested:
-            turns = turns_of(book, seen, want.records or {})
-            turning_here = {turn.place for turn in turns}
-            needed |= {name: name for name in needed if name.place in turning_here}
-        needed |= (of_other_types := types_in_the_way(book, seen, want.records or {}, needed, turns))
-        owners = {name: book.owner(needed.get(name, name)) for name in names_of(want.records or {})}
-        want = self._limit.within(seen, want, owners, needed)  # 2.
+        turns = turns_of(book, seen, records) if contested else []
+        turning_here = {turn.place for turn in turns}
+        needed |= {name: name for name in needed if name.place in turning_here}
+        of_other_types = types_in_the_way(book, seen, records, needed, turns)
+        needed |= of_other_types
+        owners = {name: book.owner(needed.get(name, name)) for name in names_of(records)}
+        # 2. Without names beyond the limit of the namespace.
+        want = self._limit.within(seen, want, owners, needed)
         records = want.records or {}
-        for mine, theirs, actions, clusters in book.exchange(seen, names_of(records), owners):  # 3.
+        # 3. Claims that two keys exchange, and names where keys have to be planned together.
+        for mine, theirs, actions, clusters in book.exchange(seen, names_of(records), owners):
             pieces.append(Piece(actions, clusters, mine))
             owners[theirs] = seen.key
             seen = replace(seen, claims=seen.claims - {mine})
         pieces += [Piece((mark,)) for mark in plan_together(book, before, seen, needed)]
+        # 4. The sets that others have at shared names, and what keys in the way publish.
         others = book.sets_of_sharers(seen, records, needed, moved=moved)
         others = self._limit.sharable(seen, want, others)
         published = self._published.of_rivals_at(seen, records, owners, needed, others)
-        assignment = assign_names(seen, records, owners, needed, published, others)  # 4.
+        # 5. The decision, and what the limits of queues and record sets leave of it.
+        assignment = assign_names(seen, records, owners, needed, published, others)
         assignment = with_turns(assignment, turns, {name.label: owners[name] for name in of_other_types})
-        assignment = self._limit.fitting(seen, assignment, owners)  # 5.
-        after, of_claims = self._plan_claims(before, seen, assignment, given)  # 6.
+        assignment = self._limit.fitting(seen, assignment, owners)
+        # 6. The writes: claims that the key takes, waits for, lets go and hands on.
+        after, of_claims = self._plan_claims(before, seen, assignment, given)
         pieces += of_claims
         if self._leaving(seen, want):
             after = self._hand_on_early(after, pieces)
         after = self._offer_freed_types(before, after, pieces)
+        # 7. What later keys of this commit, and keys that wait for this one, have to know.
         self._limit.planned(before, after)
-        book.to_plan_next += self._published.changed(before, after, book.waiters_in_order)  # 7.
+        book.to_plan_next += self._published.changed(before, after, book.waiters_in_order)
         return after, pieces, (*want.problems, *assignment.problems)
 
     def _plan_claims(
@@ -359,8 +361,8 @@ class Planner:
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
         kept = self._states.kept_claims(seen, wanted_names - conflicts.keys())
         lost = {name for name in seen.claims & kept if self._reread_upstreams and book.owner(name) is None}
+        # 1. Claims that it gains. Those of them that another key owns it shares: it gains only some types there.
         gained = sorted(assignment.gained | lost)
-        # Gained claims that another key owns are shared with it.
         shared = (seen.shared & kept) | assignment.gained
         shared = frozenset(name for name in shared - assignment.waits if book.owner(name) not in (None, key))
         pieces = [Piece(book.gain(name, key), name=name) for name in gained if name not in shared]
@@ -368,6 +370,7 @@ class Planner:
             types = {each.type for each in assignment.intended if Name.of(each) == name}
             if actions := book.share(name, key, types):
                 pieces.append(Piece(actions, name=name))
+        # 2. Queues that it leaves and joins.
         made = created_at(seen)
         given_up = seen.waits - assignment.waits - assignment.gained
         pieces += [Piece(*book.give_up(name, key), name) for name in sorted(given_up)]
@@ -376,6 +379,7 @@ class Planner:
                 pieces.append(Piece(book.wait(name, key, made), name=name))
             elif made != created_at(before):  # the object was deleted and created again
                 pieces.append(Piece(book.requeue(name, key, made)))
+        # 3. Claims that it lets go.
         dropped = (seen.claims - kept) | (given - assignment.gained)
         pieces += [Piece(*book.let_go(name, key), name) for name in sorted(dropped)]
         after = replace(
@@ -411,10 +415,10 @@ class Planner:
         (ADR 0052). A claim without an heir stays with the key until the set is deleted. Adds the actions to ``pieces``.
         """
         book, key, names = self._book, after.key, claims_to_leave(after, self._states.config.policy)
-        names -= self._states.kept_empty(after) if names else names
+        names -= self._states.kept_empty(after) if names else names  # claims that its rules keep also without a set
         # At a name that changes its policy the sets may still stay: the key waits for other keys first (ADR 0072).
-        back = {name.place for name in turning(after)}
-        given = {name.place for name in names if book.heir(name, key)} - back
+        still_turning = {name.place for name in turning(after)}
+        given = {name.place for name in names if book.heir(name, key)} - still_turning
         # All claims of such a name: a claim that the key kept would keep the heir from the name.
         gone = {name for name in names if name.place in given}
         pieces += [Piece(*book.let_go(name, key), name) for name in sorted(gone)]
@@ -422,11 +426,11 @@ class Planner:
 
     def _opened(self, before: KeyState, after: KeyState, why: str, *, aside: bool) -> KeyState:
         """Set the key's open mark: none if no record set has to change. An open key whose record sets are as before keeps its mark, and
-        waits for its next try as before. Otherwise the mark is new, and the key is tried at once. ``aside``: its endpoints are set aside.
-        """
+        waits for its next try as before. Otherwise the mark is new, and the key is tried at once. ``aside``: its endpoints are set aside, so it
+        stays open until they are taken in."""
         since = self._states.open_keys.since(before.key)
         if aside:
-            new = OpenMark(0, 0.0, _SET_ASIDE, "SetAside", why, since)
+            new = OpenMark(reason=_SET_ASIDE, code="SetAside", cause=why, since=since)
             return replace(after, opened=before.opened if before.set_aside else new)
         if not changes_of(after, self._states.config.policy):
             return replace(after, opened=None)
@@ -440,11 +444,3 @@ class Planner:
 def _beyond(state: KeyState) -> bool:
     """Whether a limit of its namespace keeps the key from something that it asks for."""
     return any(problem.message.endswith(OF_NAMESPACE) for problem in state.problems)
-
-
-def _with_further(write: KeyWrite, early: Iterable[Action], late: Iterable[Action]) -> KeyWrite:
-    """A write with actions before and after it. ``late`` removes marks and places; those that the write makes anew stay."""
-    written = {action.key for piece in write.pieces for action in piece.actions}
-    first = [Piece((action,)) for action in early]
-    trailing = tuple(action for action in late if action.key not in written)
-    return replace(write, pieces=(*first, *write.pieces), trailing=trailing)

@@ -103,7 +103,8 @@ class Reconciler:
         return recorded
 
     def replan(self, keys: Iterable[ObjectKey], why: str, recorded: Recorded) -> Steps[None]:
-        """Plan keys again although nothing new was seen of them, for example because they were given a name. Then remove their marks.
+        """Plan keys again although nothing new was seen of them, for example because they were given a name. Then remove their durable marks, which
+        say "plan this key".
 
         Adds what was written to ``recorded``, also if this raises.
         """
@@ -147,7 +148,10 @@ class Reconciler:
         preview.held = dict(merge.why_held)
 
     def sweep(self) -> Steps[None]:
-        """Drop tombstones that no event can contradict any more: those not newer than the checkpoints. At most _SWEPT_AT_A_TIME."""
+        """Drop tombstones that no event can contradict any more: those not newer than the checkpoints. Of at most _SWEPT_AT_A_TIME keys.
+
+        The keys are not planned: what they want does not depend on tombstones.
+        """
         swept = tuple(self._states.tombstoned)[:_SWEPT_AT_A_TIME]
         change = Change(swept, lambda state: without_tombstones(state, self._states.floors()), _as_seen, outputs=False)
         yield from self._committer.commit(change, Recorded())
@@ -162,19 +166,22 @@ class Reconciler:
         """
         merge = yield from self._compare_lists(content, mode)
         yield from self._judge_configuration(merge, content.snapshots.keys(), note=True)
-        # How many sets go because the configuration does not want them. 0 if they are kept, or if a person forces their deletion.
+        # How many sets go because the configuration does not want them. If ``hold`` is True they are kept, if it is False a person forces their
+        # deletion: neither counts towards "too many".
         gone = merge.unwanted if merge.hold is None else 0
         # The number is of all lists together, so only one listener has it.
         for at, resource in enumerate(content.snapshots):
             self._states.listeners[resource].unwanted = 0 if at else gone
+        # Before any key is written: the next session must find what this one believes, also if this one dies meanwhile.
         yield from self._committer.begin_lists(merge.believed)
         yield from self._committer.write_counts(self._states.counts.corrections)
         self._states.counts.done()
+        # All keys are committed, because any of them may miss an object in the lists.
         resources, why = content.snapshots.keys(), "resync" if mode.reread_upstreams else "list"
         planner = partial(self._planner, reread_upstreams=mode.reread_upstreams, listed=resources, hold=merge.hold)
         plan = partial(_plan, planner, why, merge.observed.ordered)
         ending = partial(self._ending, merge.observed, listed=resources, extra=merge.identity_actions)
-        fair = namespaces_apart(self._states.rules)
+        fair = namespaces_apart(self._states.rules)  # then namespaces take turns
         following.turns.add(merge.names, merge.names, content.opened_at or 0.0, fair=fair)
         more, written = partial(self._take_in_next, following, merge.observed, merge.merged), following.written
         change = Change(
@@ -191,12 +198,13 @@ class Reconciler:
     def _judge_configuration(self, merge: ListMerge, resources: AbstractSet[Resource], *, note: bool) -> Steps[None]:
         """Hold back deletions that a changed configuration, or new rules, ask for, if they are too many and nobody has confirmed them (I5).
 
-        Sets ``merge.hold`` and ``merge.unwanted``. Plans all keys to count the deletions. ``note``: see ``Committer.foresee``.
+        Sets ``merge.hold`` and ``merge.unwanted``. Plans all keys to count the deletions, and writes nothing. ``note``: see ``Committer.foresee``.
         """
         config = self._states.config
+        # Nothing to judge: a person forces the deletions, the configuration is as it was for the last lists, or the policy deletes nothing.
         if merge.hold is not None or not merge.reread or config.policy is not Policy.SYNC:
             return
-        # By key: its record sets; those that are not wanted any more; of these, those that are not held back already.
+        # By key, numbers: of its record sets; of those that are not wanted any more; and of these, of those that are not held back already.
         counts: dict[ObjectKey, tuple[int, int, int]] = {}
         planner = self._planner(listed=resources)
 
@@ -208,9 +216,11 @@ class Reconciler:
 
         change = Change([*merge.names], merge.merged, count, listed=resources, observations=merge.observed.of)
         yield from self._committer.foresee(change, lambda _pairs, _planned: None, note=note)
+        # The sums of all keys, 0 without keys.
         sets, unwanted, merge.unwanted = map(sum, zip((0, 0, 0), *counts.values(), strict=True))
         # Earlier lists under this configuration count, too: else each of several lists could delete just less than too many.
         gone = max(self._states.unwanted, self._gone[self._states.basis])
+        # A person has confirmed so many.
         allowed = self._states.allowed_deletions(resources)
         if merge.unwanted and merge.unwanted + gone > allowed and too_many(sets, unwanted, gone):
             merge.hold = True
@@ -219,7 +229,10 @@ class Reconciler:
                 merge.note_why_held(resource, why)
 
     def _compare_lists(self, content: WindowContent, mode: Mode) -> Steps[ListMerge]:
-        """Compare complete lists with everything that is stored. Writes nothing."""
+        """Compare complete lists with everything that is stored. Writes nothing.
+
+        First asks the cluster who it is, if the lists do not say so: another cluster at the same address lacks all objects (I5).
+        """
         probed = yield from probe_if_needed(self._states, content, self._ask_identity)
         self._states.begin_generations(content)
         self._note_versions(content)
@@ -231,14 +244,16 @@ class Reconciler:
         return merge
 
     def _ask_identity(self) -> Answer[str | None]:
-        """Ask the cluster for the uid of Service default/kubernetes, in a thread of its own. The answer None: it cannot be known."""
+        """Ask the cluster for the uid of Service default/kubernetes, which tells clusters apart. Asks in a thread of its own, because a cluster that
+        does not answer would block the actor. The answer None: it cannot be known.
+        """
         config, answer = self._states.config, Answer[str | None](self._clock)
         identify = partial(answer.fulfil, partial(self._connector.identity, config))
         self._clock.thread(f"{config.name}/identity", identify).start()
         return answer
 
     def _parsed(self, content: WindowContent) -> Steps[list[Observation]]:
-        """Parse the events of a window, some at a time."""
+        """Parse the events of a window, some at a time: between two times the actor can answer messages."""
         observations: list[Observation] = []
         for some in batched(content.events, _PARSED_AT_A_TIME):
             if observations:
@@ -274,6 +289,7 @@ class Reconciler:
         Namespaces take turns if the keys fill more than one section. In a window of one section, age alone decides the order.
         """
         states, fair = self._states, namespaces_apart(self._states.rules)
+        # By key: its age, which sorts, and the names for which it matters who is planned first.
         ages: dict[ObjectKey, tuple[str, ObjectKey]] = {}
         names: dict[ObjectKey, AbstractSet[str]] = {}
         size = 0
@@ -282,14 +298,22 @@ class Reconciler:
             ages[state.key] = _age(seen)
             names[state.key] = names_asked(state, seen, states.rules) if fair else frozenset()
             size += max(states.size(state.key), size_of(part.value for part in seen.parts.values()))
+        # Too many keys for one section, too large together, or behind keys that still wait.
         long = len(ages) > KEYS_AT_A_TIME or size > LARGE or len(turns.keys) > turns.recorded
         turns.add(sorted(ages, key=ages.__getitem__), names, since or 0.0, fair=fair and long)
 
     def _sort(
         self, observations: Sequence[Observation], places: Mapping[tuple[str, str], str], *, every_slice: bool = False
     ) -> Observations:
-        """Group observations by key. ``places``: see ``Observations``. ``every_slice``: read the stored places of all slices."""
+        """Group observations by key. The key of most objects has their name. An EndpointSlice names its Service itself, and may move to another one:
+        so this reads to which Service each such object belonged before.
+
+        Args:
+            places: these objects as earlier observations of the same window left them (``Observations``). They are newer than the tables.
+            every_slice: read the stored Services of all slices at once, for a complete list.
+        """
         cluster, table = self._states.config.name, self._states.tables.state
+        # Of a resource with ``Source.owner``, objects may move.
         moving = [(o.namespace, o.name) for o in observations if SOURCES[o.resource].owner is not None]
         if not moving:
             earlier: Mapping[tuple[str, str], str] = {}
@@ -306,7 +330,8 @@ class Reconciler:
 
     def _checkpoints_due(self) -> bool:
         """Whether checkpoints have to be written: one is wrong, or the last ones are old."""
-        # A listener of some namespaces does not see whether others are quiet, and so whether the API server forgets old versions.
+        # An API server forgets old versions only while objects change. So while all is quiet, an older checkpoint is good enough. A listener
+        # of some namespaces does not see changes in the others, so it cannot know.
         quiet = self._quiet and self._states.config.scope.everything
         wrong = any(view.checkpoint_is_wrong for view in self._states.listeners.values())
         return wrong or self._old(_QUIET_CHECKPOINT_SECONDS if quiet else CHECKPOINT_SECONDS)
@@ -326,7 +351,7 @@ class Reconciler:
         extra: Iterable[Action] = (),
         flush: bool = False,
     ) -> Ending:
-        """Make the actions that write changed checkpoints, and what to do once they are written.
+        """Make the actions that write changed checkpoints, and what to do once they are written. Called at the end of each section.
 
         the transaction        when                      the checkpoint of a listener                  also
         ---------------        ----                      ----------------------------                  ----
@@ -336,15 +361,19 @@ class Reconciler:
                                                            its list is being recorded (``listed``)
 
         Args:
-            left: the keys that are not recorded with this transaction.
+            left: the keys that are not recorded with this transaction. Empty: it is the last one.
+            listed: resources whose complete lists are being recorded. Empty: a window of events.
+            extra: actions that belong to the end of the lists.
         """
         due = self._old(CHECKPOINT_SECONDS) if left else listed or flush or self._checkpoints_due()
         if not due:
             return Ending()
-        # By resource, the version of the oldest unrecorded event. 0: its list is being recorded, so its checkpoint stays.
+        # By resource, the version of the oldest unrecorded event: its checkpoint stays below. 0: its list is not recorded yet, so it stays where
+        # it is.
         below = dict.fromkeys(listed if left else (), 0)
         for seen in chain.from_iterable(map(observed.of, left)):
             below[seen.resource] = min(below.get(seen.resource, seen.resource_version), seen.resource_version)
+        # The lists are recorded with the last transaction, and not before.
         complete, extra = (frozenset[Resource](), ()) if left else (frozenset(listed), extra)
         moved = self._states.checkpoints(complete, below, self._clock.epoch_seconds())
         name, table = self._states.config.name, self._states.tables.listeners
