@@ -244,7 +244,7 @@ class Passing:
         claim, forms = Name.of(unit.wanted), _forms_after([unit])
         for known in map(self._keys.__getitem__, leavers):
             turns_to = known.turns_to.get(unit.name)
-            # None: it leaves the name.
+            # This one leaves the name (None), or it turns together with the heir's set.
             if turns_to is None or (claim in known.turns_with and forms.get(claim) == turns_to):
                 return False
         now = self._now()
@@ -284,8 +284,11 @@ def _forms_after(units: Iterable[Unit]) -> dict[Name, Form | None]:
     for unit in units:
         by_key[unit.key] += unit.changes
     for changes in by_key.values():
+        # Claims of sets that go.
         forms |= {Name.of(each.key): None for each in changes if each.after is None}
+        # Claims of sets that come.
         comes = ((each.key, each.after) for each in changes if each.before is None)
         forms |= {Name.of(key): form_of(key, after) for key, after in comes if after is not None}
+        # Claims whose sets turn: they stay, or are replaced under another identifier.
         forms |= turned_by(changes)
     return forms

@@ -305,7 +305,7 @@ class ZoneQueue:
         for known in (self.keys[key] for key in keys if not self.keys[key].for_room):
             heir_by = self.passing.waits_until(known)
             known.sleep(now, self.checks.due_at(known), heir_by)
-            # The intent of a sleeping key is not kept (I7), unless the key only waits for an heir.
+            # The intent of a sleeping key is not kept (I7), unless the key waits for an heir (until ``heir_by``).
             if heir_by is None:
                 self.keys.drop_intents([known.key])
 
