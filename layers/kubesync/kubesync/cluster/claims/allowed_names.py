@@ -121,7 +121,11 @@ class NamespaceLimit:
     def within(
         self, seen: KeyState, want: Desired, owners: Mapping[Name, ObjectKey | None], needed: Mapping[Name, Name]
     ) -> Desired:
-        """What the key wants, without new names beyond the limit of names. Reports these. ``owners``, ``needed``: see ``assign_names``."""
+        """What the key wants, without new names for which the namespace has no room. Reports these.
+
+        ``fresh``: of the wanted names, those that the namespace does not count yet for this key (see the table above). ``owners``, ``needed``:
+        see ``assign_names``.
+        """
         rules, key, self._gains = self._counted.rules, seen.key, 0
         if rules is None or want.records is None or not want.counted:
             return want
@@ -132,8 +136,9 @@ class NamespaceLimit:
             for name in missing
             if name.name not in held  # another claim of the key counts the name already
             and name.name not in reserved  # a neighbour gave the name
-            # The key waits for it already, or the namespace has counted it for a neighbour.
+            # It is free or given to the key, or another key owns it and this key does not wait for it yet.
             and ((owner := owners.get(name)) in (None, key) or needed.get(name, name) not in seen.waits)
+            # That other key is no neighbour: of a neighbour, the namespace has counted the name.
             and (owner in (None, key) or not neighbours(owner, key))
         }
         asked = [name for name in want.counted if name in fresh]
@@ -166,6 +171,7 @@ class NamespaceLimit:
         } - held
         if not asked:
             return others
+        # Room is left after the names that ``within`` let the key gain. The last of the sorted names get none.
         without = set(sorted(asked)[max(0, self._room(seen, want) - self._gains) :])
         return {name: sets for name, sets in others.items() if name.name not in without}
 
@@ -243,9 +249,11 @@ def namespaces_apart(rules: DnsRules) -> bool:
 def names_asked(before: KeyState, seen: KeyState, rules: DnsRules) -> AbstractSet[str]:
     """Names that a key has, waits for or asks for, besides its own name: for these it matters which of several keys is planned first.
 
+    So keys that ask for one name are planned in the order of their age, also if namespaces take turns (``Turns``).
+
     Args:
         before: the key as stored.
         seen: the key as it is about to be planned.
     """
-    asked = KINDS[seen.key.kind].keeps(seen, rules, None).names
+    asked = KINDS[seen.key.kind].keeps(seen, rules, None).names  # None: not only of the names that it holds
     return asked.union(name.name for name in before.claims | before.waits) or EMPTY_SET

@@ -50,14 +50,11 @@ class ClaimBook:
     Args:
         tables: only keys of clusters in ``writable_clusters`` can be notified that they were given a name.
         known: returns a key without its parts: as planned so far in this commit, else as stored (``PublishedSets.of``).
-        reserve: called with a key and a name if the key is given the name by a neighbour: their namespace has counted the name already.
+        reserve: called with a key and a name if a neighbour gives the key the name. Their namespace counts it already, so its room is kept.
     """
 
     def __init__(
-        self,
-        tables: Tables,
-        known: Callable[[ObjectKey], KeyState],
-        reserve: Callable[[ObjectKey, str], None],
+        self, tables: Tables, known: Callable[[ObjectKey], KeyState], reserve: Callable[[ObjectKey, str], None]
     ) -> None:
         self._table = tables.claims
         self._states = tables.state
@@ -118,8 +115,8 @@ class ClaimBook:
         case                                                            needed claim (``domain.plan.waits_for``)
         ----                                                            ------------
         no other claim excludes these sets                              ``name`` itself
-        all owners of claims at the name turn to this form now          found as if no claim had another policy: only the same claim, or as many
-                                                                        as there may be, stands in the way
+        all owners of claims at the name want this policy in this       ``name`` itself; the first of the other sets, if there are as many as
+          commit: all sets there turn in one batch                        Route 53 allows
         the key was given a claim at the name                           the first that excludes the sets, of claims that are taken
         else                                                            the first that excludes the sets
         """
@@ -130,7 +127,7 @@ class ClaimBook:
         agreed = self.agreed_form(name)
         if agreed is not None and agreed.policy == policy:
             return waits_for(name, policy, key, owners, agreed=True)
-        # A weighted set is never treated as given: see ``_is_taken``.
+        # Of a simple set: whether the key was given just this claim. Of other sets: any claim at the name. Of weighted ones: see ``_is_taken``.
         given = owners.get(name) == key if policy == Simple.kind else key in owners.values() and policy != Weighted.kind
         if given:
             return waits_for(name, policy, key, {each: owner for each, owner in owners.items() if self._is_taken(each)})
@@ -177,13 +174,12 @@ class ClaimBook:
         """Swap claims with another owner at the same name, if each of the two keys wants the other's claim and no longer its own.
 
         For example, two keys swap the seats PRIMARY and SECONDARY. Both claims change hands in one transaction: otherwise each key would
-        wait for the other for ever. A key that turned back before it published what it turned to exchanges nothing: it lets that go.
-
-        An exchange is made when the generator yields it. The caller corrects ``owners``.
+        wait for the other for ever. A key gives only claims of sets that it keeps (``kept_sets``). What it wanted to turn to, but has never
+        published, it lets go. An exchange is made when the generator yields it. The caller corrects ``owners``.
 
         Yields: the claim that the key gives, the claim that it gets, actions, and clusters besides the key's own.
         """
-        kept = seen.claims & names_of(kept_sets(seen))  # what the key can give; after a turn back: see above
+        kept = seen.claims & names_of(kept_sets(seen))  # what the key can give
         for theirs in sorted(wanted - seen.claims):
             owner, claim = owners.get(theirs), self._claims.get(theirs)
             if owner in (None, seen.key) or claim is None or claim.owner != owner:
@@ -192,7 +188,7 @@ class ClaimBook:
                 continue
             third = [each for each, key in self.owners_at(theirs).items() if key not in (owner, seen.key)]
             if len({each.seat.split(" ")[0] for each in (theirs, *third) if each.seat}) > 1:
-                continue  # the name changes its policy: a third key still has the old one, which excludes the sets of both keys
+                continue  # a seat begins with its policy: a third key still has another one, which would exclude the sets of both keys
             for mine in sorted(kept - wanted):
                 if mine.place != theirs.place or self.owner(mine) != seen.key:
                     continue
@@ -204,11 +200,11 @@ class ClaimBook:
                     break
 
     def without_lost(self, seen: KeyState) -> KeyState:
-        """The key without claims that another key has taken by ``exchange``, for a claim that this key waited for.
+        """The key without claims that it has lost: another key took them by ``exchange``, and gave this key the claim that it waits for.
 
-        The other key's transaction does not change this key's item: the item names such a claim until the key is planned.
+        The other key's transaction wrote the claims, but not this key's item. So the item names the lost claims until this key is planned.
         """
-        beside = claims_beside_waits(seen)
+        beside = claims_beside_waits(seen)  # only a key that waits at the name can have lost a claim there
         lost = {name for name in beside if self.owner(name) is not None and seen.key not in self._holders(name)}
         return replace(seen, claims=seen.claims - lost, shared=seen.shared - lost) if lost else seen
 
@@ -270,13 +266,14 @@ class ClaimBook:
         found: dict[Name, dict[RecordKey, ObjectKey]] = {}
         for name, policy in policies_of(wanted).items():
             claim = self._claims.get(name)
+            # Nothing to share: the claim is free, the key has to wait for another claim first, or only one key may have it (a seat).
             if claim is None or self.owner(name) is None or needed.get(name, name) != name or name.seat:
                 continue
             # 1. Who may take part: a key that has the claim or shares it, or a neighbour of the owner.
             holds = seen.key in claim.holders
             if not holds and (not neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):
                 continue
-            # 2. Whether the policies allow it. 3. The sets of the owner and of those who share.
+            # 2. Whether the policies allow it. 3. The sets there: who shares a type has its set, the owner has the others.
             of_owner = {k: each for k, each in self.known(claim.owner).intended.items() if Name.of(k) == name}
             kinds = {policy, *(each.routing.kind for each in of_owner.values())}
             # An owner without sets at the name is planned first: only then it is known which types are free.
@@ -316,7 +313,7 @@ class ClaimBook:
         """Take a claim that nobody owns. Returns no action if the key was given the claim already."""
         if self.owner(name) == key:
             return []
-        self._related.get(_simple(name), set()).add(name)
+        self._related.get(_simple(name), set()).add(name)  # only if all claims of the name were read
         if self._ownerless is not None:  # a full resync: the claim may have an item without a right owner
             return self._regain(name, key)
         return self._change(None, Claim(name, key, 1, 0))
@@ -349,7 +346,8 @@ class ClaimBook:
         return self._change(claim, claim.changed(), {place: key}, left)
 
     def note_queues(self, seen: KeyState, created_at: str, wanted: AbstractSet[Name]) -> None:
-        """Note which queues a key of this commit will join and leave, before the key is planned. ``heir`` takes this into account."""
+        """Note which queues a key of this commit will join and leave. The planner calls it for all keys before it plans the first of them, so that
+        a key that lets a claim go finds the next in line also among keys that are planned later (``_future_waiters``)."""
         asked = wanted - seen.claims - seen.conflicts.keys()
         for name in asked - seen.waits:
             self._commit.coming.setdefault(name, {})[self._table.waiter_place(name, seen.key, created_at)] = seen.key
@@ -380,8 +378,8 @@ class ClaimBook:
     def give_up(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
         """Leave the queue of a claim. Lets the claim go if the key was given it meanwhile. Also returns clusters besides the key's own.
 
-        Writes a claim that exists as well, on condition that nobody has changed it: the queue is read after the claim, and in between another
-        cluster may have given it to this key. Then the transaction is refused, and the claim is read again.
+        If the claim exists, it is written too, on condition that nobody has changed it since it was read. The queue is read later. In between,
+        another cluster may have given the claim to this key: then the transaction is refused, and the claim is read again.
         """
         claim = self._claims.get(name)
         if claim is not None and claim.owner == key:
@@ -430,7 +428,7 @@ class ClaimBook:
         heir = line[place]
         if neighbours(heir, claim.owner):
             self._reserve(heir, name.name)
-        if not (claim.waiting and place in self._waiters.by_place(name)):
+        if not (claim.waiting and place in self._waiters.by_place(name)):  # it joins later in this commit
             self._commit.given.setdefault(heir, set()).add(name)
             return self._hand_over(name, heir, None), frozenset()
         actions = self._hand_over(name, heir, place)

@@ -104,6 +104,8 @@ class PublishedSets:
     ) -> list[ObjectKey]:
         """Note what a planned key publishes now. Returns the waiting keys that have to be planned again because of the change.
 
+        The planner calls it at the end of each plan. It knows which keys wait from the plans of this session (``Dependents.wanted``).
+
         the planned key changes                         planned again
         -----------------------                         -------------
         its sets                                        keys that wanted the same set as before, or want the same as now: what they report
@@ -118,6 +120,7 @@ class PublishedSets:
         self._note(after)
         if after.intended == before.intended and after.conflicts.keys() == before.conflicts.keys():
             return []
+        # ``behind``: the keys that wait for names of this one, each with the sets that it wants there.
         behind, was, now = self._dependents.wanted.get(after.key, {}), published_sets(before), published_sets(after)
         notified = {key for key, each in behind.items() if differs(each, was, now)}
         for name in self.unread_queues(before, after, after.intended):
@@ -150,10 +153,11 @@ class PublishedSets:
             shared = name in before.shared
             if claim is None or not (shared or claim.owner == after.key):  # the whole claim has gone to another key
                 continue
-            # Nobody shares the claim, or could share it.
+            # Types are offered only if the claim stays in the namespace and others may take part: keys share it; or keys wait for it, and this
+            # key keeps another set at the name or only shared the claim.
             if not (claim.types or (claim.waiting and (shared or name in stays))):
                 continue
-            # Ask those who have a part of the claim, and the first neighbours in line; have at most so many of them planned.
+            # Ask those who have a part of the claim, and the first neighbours in line. Only ``most`` marks are made in all.
             near = [key for key in book.waiters_in_order(name) if neighbours(key, after.key)][:_ASKED]
             most = len(marks) + len(claim.holders) + _NOTIFIED
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):

@@ -78,11 +78,14 @@ def turns_of(book: ClaimBook, seen: KeyState, wanted: Mapping[RecordKey, RecordS
 def _not_turned_yet(
     book: ClaimBook, owners: Mapping[Name, ObjectKey], form: Form
 ) -> tuple[frozenset[Name], tuple[ObjectKey, ...]]:
-    """The claims of others whose sets do not want this form yet, or have another one in Route 53; and the owners who do not want it yet."""
+    """Find out whom a key has to wait for before its sets can take this form, of the other owners of claims at the name.
+
+    Returns the claims whose sets are not wanted in this form yet, or still have another one in Route 53; and the owners who do not want it yet.
+    """
     waits, others = set[Name](), set[ObjectKey]()
     for each, owner in owners.items():
         if not each.identifier:
-            continue
+            continue  # only sets with identifiers turn. Who has a seat also has a claim with an identifier
         state = book.known(owner)
         if _forms(state.intended, each) != {form}:
             others.add(owner)
@@ -99,15 +102,16 @@ def types_in_the_way(
     needed: Mapping[Name, Name],
     turns: Iterable[Turn],
 ) -> dict[Name, Name]:
-    """Wanted claims that no policy keeps from the key, but where a CNAME would meet another type. The planner adds these to ``needed``.
+    """Find wanted claims that the key could have by its routing policy, but at whose names a CNAME would meet another type.
 
+    Claims do not say types, so this looks at the sets of the other owners there. The planner adds the result to ``needed``: the key waits.
     Not where the key turns (``turns``), nor where all owners turn to one form in this commit (``ClaimBook.agreed_form``): there the sets
     change in one batch.
 
     Args:
         wanted: the sets that the key wants.
-        needed: by contested claim, the claim that the key must own to have it (``ClaimBook.needed_claim``). Only claims that need themselves are
-            looked at: for the others, the key waits already.
+        needed: by contested claim, the claim that the key must own to have it (``ClaimBook.needed_claim``). If these two differ, the key waits
+            already, and the claim is not looked at.
 
     Returns:
         By wanted claim, the claim to wait for instead: the first of another key that has a set, intended or applied, which excludes a wanted one.
@@ -129,7 +133,14 @@ def types_in_the_way(
 
 
 def with_turns(assignment: Assignment, turns: list[Turn], of_types: Mapping[str, ObjectKey | None]) -> Assignment:
-    """What a key waits for besides, and what is reported of it. ``of_types``: by label, who has a set of another type."""
+    """The assignment of a key, with what ``assign_names`` does not know of: sets of other types, and names at which the key turns.
+
+    Where a set of another type keeps the key out, the problem says so. Where the key turns, it waits also for the claims that have to turn in
+    the same batch, and reports whose they are.
+
+    Args:
+        of_types: by the label of a name, the key that has a set of another type there (``types_in_the_way``).
+    """
     waits, problems = assignment.waits, list(assignment.problems)
     for at, problem in enumerate(problems):
         if owner := of_types.get(problem.subject):
@@ -143,12 +154,18 @@ def with_turns(assignment: Assignment, turns: list[Turn], of_types: Mapping[str,
 
 
 def plan_together(book: ClaimBook, before: KeyState, seen: KeyState, needed: Mapping[Name, Name]) -> list[Action]:
-    """Have all who have a claim at a name planned in one commit, if they may agree on another form there (``ClaimBook.agreed_form``).
+    """Have all keys with claims at a name planned in one commit, if they may agree on another form there (``ClaimBook.agreed_form``).
 
-    That is so if the key has a claim there and begins to wait now, or has changed, and all others are of its cluster and wait for something
-    there already. Returns the marks of these keys. Planned one by one, each would wait for the others for ever.
+    Planned one by one, each would wait for the others for ever. The planner calls this for each key. It does so for a name if all of this holds:
+
+    - another claim keeps the key out, and the key has changed or begins to wait now;
+    - this commit does not plan all of the keys already;
+    - the key has a claim there, and all others are of its cluster: their changes can be recorded in one commit;
+    - all others wait for something there: this key is the last that has to agree.
+
+    Returns the marks of these keys.
     """
-    # Names at which another claim keeps the key out: of a changed key all, otherwise those for which it does not wait yet.
+    # Names at which another claim keeps the key out. If the key has not changed: only those for which it does not wait yet.
     names = sorted(name for name, claim in needed.items() if claim != name)
     if names and before.parts == seen.parts:
         names = [name for name in names if needed[name] not in seen.waits]
@@ -185,10 +202,11 @@ def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Nam
     else                                                               yes
     """
     policies = policies_of(want.records or {})
-    # 1. Names where even a claim that the key has may be contested (``changed``), by zone id and name.
-    places = {name.place for name in seen.claims ^ policies.keys() if name.seat}
+    # 1. Names where even a claim that the key has may be contested: rows 2 to 4. ``places``: by zone id and name. ``changed``: the claims there.
+    places = {name.place for name in seen.claims ^ policies.keys() if name.seat}  # a seat comes or goes
     places |= {name.place for name in turned(seen.applied, want.records or {})}
     asked = policies.keys() - seen.conflicts.keys()
+    # The key waits for a claim that it does not want for itself: so this claim excludes its set.
     places |= {name.place for name in seen.waits - policies.keys()}
     if seen.opened is not None and seen.opened.code == "NameTaken":
         places |= {name.place for name in asked - seen.claims}
@@ -197,6 +215,7 @@ def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Nam
     missing = asked - seen.claims - changed
     if not missing or (rules.names is None and not rules.routing):
         return {name: policies[name] for name in changed}
+    # Names with these rules are of one namespace (``derived``). At the ``shared`` places the key has sets with identifiers.
     derived = (OF_ENDPOINTS, OF_PORTS) + ((OF_TEMPLATE,) if "{namespace}" in rules.template else ())
     shared = {name.place for name in seen.claims if name.identifier}
     missing = {
