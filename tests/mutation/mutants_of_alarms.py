@@ -289,8 +289,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="without any registration nobody looks whether there is state",
         invariants="I10",
         file="aws/tables/control/clusters.py",
-        old="    if not found and not names and (",
-        new="    if not found and names and (",
+        old="    if not found and not names:\n",
+        new="    if not found and names:\n",
         caught_by=(_CLUSTERS + "test_i10_state_without_any_cluster_is_told",),
     ),
     Mutant(

@@ -129,7 +129,7 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         without="an older release settles a batch with policies that it cannot read",
         invariants="I5",
         file="aws/tables/control/inflight.py",
-        old="        forms += [each.routing.schema for unit in units for _, each in (*unit.deletes, *unit.creates)]\n",
+        old="        versions += [each.routing.schema for unit in units for _, each in (*unit.deletes, *unit.creates)]\n",
         new="",
         caught_by=(_CODEC + "test_i5_only_a_policy_that_older_releases_do_not_know_has_a_newer_form",),
     ),

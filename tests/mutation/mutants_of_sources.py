@@ -65,7 +65,7 @@ OF_SOURCES: Final = (
         without="a release that knows no other kind settles a batch of units whose keys it cannot read",
         invariants="I2",
         file="aws/tables/control/inflight.py",
-        old="        forms += [max(SCHEMA_OF_KINDS, KINDS[kind].schema) for kind in kinds]\n",
+        old="        versions += [max(SCHEMA_OF_KINDS, KINDS[kind].schema) for kind in kinds]\n",
         new="",
         caught_by=(
             _TOY + "test_configuration_and_unit_with_another_source_have_a_form_that_older_releases_leave_alone",

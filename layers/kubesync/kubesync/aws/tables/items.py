@@ -116,7 +116,7 @@ def sliced(
 
     Args:
         place: of the head, which is the item with the first slice.
-        before: how many slices the item has now. Surplus ones are deleted.
+        before: how many slices the item has now; 1 also if there is no item. Surplus ones are deleted.
         of_slices: attributes that the further slices hold besides ``body``.
 
     Returns:
@@ -156,7 +156,10 @@ def read_slices(store: Store, place: Key, head: Item, attribute: str = "body") -
 
 
 def pack(document: object) -> str | bytes:
-    """JSON as text if it is short and valid UTF-8 (JSON lets lone surrogates through), else deflated. Every release reads both."""
+    """JSON as text, which a person can read, or deflated. Every release reads both.
+
+    It is deflated if it is long, if that saves write units, which DynamoDB charges, or if it is no valid UTF-8: JSON lets lone surrogates through.
+    """
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     encoded = text.encode("utf-8", "surrogatepass")
     readable = len(encoded) <= _READABLE_BYTES and not _SURROGATE.search(text)
@@ -210,6 +213,7 @@ class SchemaGuard:
         return _Checked(self._store.scan(table, limit), table, self._check)
 
     def write(self, action: Write) -> Item:
+        """Implements ``Store``. Refuses to replace or delete an item of a newer release, also if nobody has read it before."""
         try:
             return self._store.write(
                 replace(action, conditions=(*action.conditions, self._readable_condition(action.key)))
@@ -220,6 +224,7 @@ class SchemaGuard:
             raise
 
     def transact(self, actions: Sequence[Action], token: str) -> None:
+        """Implements ``Store``. One item of a newer release that would be written refuses the whole transaction. A ``Check`` writes nothing."""
         guarded = [
             action
             if isinstance(action, Check)
@@ -229,7 +234,8 @@ class SchemaGuard:
         try:
             self._store.transact(guarded, token)
         except TransactionRefusedError as refused:
-            # If another condition failed too, perhaps a fence, that one comes first.
+            # ``failed``: by index of an action, the item that stands there. Raise NewerSchemaError only if nothing but newer items was in the way.
+            # If another condition failed too, perhaps a fence, the caller must hear of that.
             if all(self._is_newer(actions[index].key.table, item) for index, item in refused.failed.items()):
                 for index, item in refused.failed.items():
                     self._check(actions[index].key.table, cast(Item, item))

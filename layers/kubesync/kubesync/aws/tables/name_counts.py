@@ -75,7 +75,10 @@ class NameCountTable(Table):
 
     @staticmethod
     def correct(cluster: str, counted: CountKey, stored: int | None, right: int) -> Action:
-        """Replace a count by the ``right`` one. ``stored``: as just read; None: there is no item."""
+        """Replace a count that is wrong, as a complete list has shown, by the ``right`` one.
+
+        ``stored``: the wrong one, as just read; None: there is no item. If somebody has changed it since, the write is refused.
+        """
         place = _count_key(cluster, counted)
         guard = (Absent(),) if stored is None else (Equals("count", stored),)
         return put(place, *guard, count=right) if right else Delete(place, guard)
@@ -101,7 +104,7 @@ class NameCounts:
             self._most = {NAMES: names, WAITS: rules.max_waits_per_namespace, SETS: sets}
         self._known: dict[CountKey, int] = {}  # counts that were read, with all changes since
         self._unwritten = Counter[CountKey]()  # counted here and not in the item yet: less than a step each
-        self._reserved: dict[ObjectKey, set[str]] = {}  # by key, the names for which room is kept free
+        self._reserved: dict[ObjectKey, set[str]] = {}  # by key, the names for which room is kept free (``reserve``)
         # During a list, what each key takes (``usage``).
         self._tallied: dict[ObjectKey, Mapping[str, int]] | None = None
 
@@ -170,15 +173,20 @@ class NameCounts:
             yield update(_count_key(self._cluster, counted), {"count": self._unwritten.pop(counted)})
 
     def written(self, changes: Mapping[CountKey, int], states: Iterable[KeyState]) -> None:
-        """Note that a transaction was written, with the ``additions`` of these changes. ``states``: of its keys, as they are now."""
+        """Let the counts here follow a transaction that was written with the ``additions`` of these changes.
+
+        ``states``: of the keys that it wrote, as they are now.
+        """
         for counted, change in changes.items():
             if counted in self._known:
                 self._known[counted] += change
             self._unwritten[counted] += change - self._step(counted, change)
         for state in states if self._reserved else ():
-            # Was the key planned? Or has only a batch of it closed before? Then it still waits for the name, and the room stays reserved.
-            if left := self._reserved.pop(state.key, set()) & {name.name for name in state.waits}:
-                self._reserved[state.key] = left
+            # If the key was planned, it has taken its names, or does not want them: their room is not kept any more. If the transaction only closed
+            # a batch of the key, the key still waits for them.
+            if still_waits_for := self._reserved.pop(state.key, set()) & {name.name for name in state.waits}:
+                self._reserved[state.key] = still_waits_for
+        # A key that was tallied, and has changed since, is tallied again.
         if self._tallied is not None:
             self._tallied |= {state.key: self.usage(state) for state in states if state.key in self._tallied}
 
@@ -194,20 +202,22 @@ class NameCounts:
             self._tallied[state.key] = self.usage(state)
 
     def corrections(self) -> list[Action]:
-        """The writes that make the items right, once every key is tallied. Each is conditional on what was just read. From now on the counts here are
-        right, whatever becomes of the writes.
+        """The writes that make the items right, once every key is tallied. Each is conditional on what was just read.
+
+        From now on ``used`` gives the right counts, also if the writes are refused, or never made: the preview of a resync writes nothing.
         """
         if self._tallied is None:
             return []
         right = Counter[CountKey]()
-        for key, taken in self._tallied.items():
-            right.update({(kind, key.namespace): count for kind, count in taken.items() if count})
+        for key, of_key in self._tallied.items():
+            right.update({(kind, key.namespace): count for kind, count in of_key.items() if count})
         stored = self._table.all_stored(self._cluster)
-        self._known = {taken: right[taken] for taken in right.keys() | stored.keys()}
+        self._known = {each: right[each] for each in right.keys() | stored.keys()}
         self._unwritten.clear()
         wrong: list[Action] = []
-        for each in sorted(right.keys() | stored.keys()):
+        for each in sorted(self._known):
             missing = right[each] - stored.get(each, 0)
+            # As always, less than a step is not written, but remembered. An item whose namespace has nothing left is deleted.
             if self._step(each, missing) or (each in stored and not right[each]):
                 wrong.append(self._table.correct(self._cluster, each, stored.get(each), right[each]))
             else:

@@ -64,9 +64,9 @@ def open_key(key: ObjectKey) -> Key:
 
 
 def _to_plan_key(key: ObjectKey, name: Name) -> Key:
-    """The item of ``mark_to_plan``."""
+    """The item of ``mark_to_plan``. ``heir`` is the stored word for a key that was given a name."""
     place = open_key(key)
-    # A key can be given an identifier and its seat in one transaction.
+    # One transaction can give a key two claims of one name: with an identifier, and of a seat in its routing policy. Each has its own mark.
     seat = f"/{name.seat}" if name.seat else ""
     return Key(STATE, place.partition, f"{place.sort}#heir#{name.zone_id}/{name.name}{seat}")
 
@@ -144,7 +144,7 @@ class StateTable(Table):
             yield self._assemble(cluster, items, marks)
 
     def any_key(self, cluster: str) -> bool:
-        """Whether any key is stored. The cost does not depend on the number of keys."""
+        """Whether any key is stored: the removal of a cluster ends when none is. The cost does not depend on the number of keys."""
         return any(
             next(iter(self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#", limit=1)), None) is not None
             for bucket in range(BUCKETS)
@@ -157,6 +157,7 @@ class StateTable(Table):
     def queued(self, cluster: str, partitions: Iterable[int] = range(OPEN_PARTITIONS)) -> Queued:
         """Read all marks of a cluster: the work that a take-over finds. ``partitions``: of the ``OPEN_PARTITIONS``."""
         found = Queued({}, set(), set())
+        # What follows the key's path says which mark it is: see the first lines of this file. Marks of shared objects have no path.
         for item in chain.from_iterable(self._store.query(STATE, f"{cluster}#open#{each}") for each in partitions):
             path, _, kind = item["sk"].partition("#")
             key = ObjectKey.at(cluster, path)
@@ -166,7 +167,7 @@ class StateTable(Table):
                 found.changed[Reference.at(kind.removeprefix(_CHANGED))] = item["by"]
             elif kind == _GONE:
                 found.unswept.add(key)
-            else:
+            else:  # #heir#
                 found.to_plan.add(key)
         return found
 
@@ -288,11 +289,13 @@ class StateTable(Table):
         return actions
 
     def _decode(self, key: ObjectKey, head: Item, mark: OpenMark | None) -> KeyState:
-        """Decode a key's state. Reads its slices, which another write may replace at the same time: then it reads all items again.
+        """Decode a key's state. Reads its slices, which another write may replace at the same time: then it reads all items again, some times.
 
-        the items have one version               the state
-        they never have, the head stays          an operator deleted or restored an item: its state is lost
-        they never have, the head changes        StoreBusyError: it keeps changing
+        what was read                                       result
+        -------------                                       ------
+        head and slices of one version                      the state
+        never of one version, and the head has not changed  a state without content: an operator deleted or restored an item
+        never of one version, and the head has changed      StoreBusyError: it keeps changing
         """
         items = [head]
         for _ in range(_TORN_READS):

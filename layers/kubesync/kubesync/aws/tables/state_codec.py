@@ -143,9 +143,14 @@ def _decode_key(row: Sequence[Any]) -> RecordKey:
 
 
 def schema_of(state: KeyState) -> int:
-    """The schema version of a key's item. Above ``SCHEMA`` if an older release would misread one of its record sets or claims, or change a set
-    alone that has to change in one batch with others."""
+    """The schema version of a key's item: the highest that something in it needs. A release that does not know it leaves the key alone.
+
+    An older release would misread a routing policy that it does not know, of a set or of a seat, and names that are shared by types
+    (``SCHEMA_OF_TYPES``). It would also change at once what has to wait for sets of other keys, to change in one batch with them
+    (``SCHEMA_OF_TURNING``).
+    """
     of_sets = (each.routing.schema for sets in (state.intended, state.applied) for each in sets.values())
+    # A seat, which is a place within a routing policy, begins with the policy: "latency eu-west-1".
     of_seats = (POLICIES[name.seat.split(" ")[0]].since for name in (*state.claims, *state.waits) if name.seat)
     of_names = (SCHEMA_OF_TURNING if turning(state) else 0, SCHEMA_OF_TYPES if state.shared else 0)
     return max((SCHEMA, *of_sets, *of_seats, *of_names))
@@ -165,7 +170,8 @@ def _decode_set(row: Sequence[Any]) -> RecordSet:
 
 
 def _encode_part(part_id: PartId, part: Part) -> list[object]:
-    """A part as a row. Its flags are letters: D: deleted, H: held."""
+    """A part as a row. Its flags are letters. D: deleted, so it is a tombstone. H: held: a list lacked the object, but its deletion waits until a
+    person confirms it."""
     flags = ("D" if part.deleted else "") + ("H" if part.held else "")
     return [
         part_id.resource.value,
@@ -180,7 +186,8 @@ def _encode_part(part_id: PartId, part: Part) -> list[object]:
 
 
 def _decode_part(row: Sequence[Any]) -> tuple[PartId, Part]:
+    """The inverse of ``_encode_part``."""
     resource, name, uid, version, generation, flags, problem, value = row
     part_id = PartId(Resource(resource), name)
-    kept = None if value is None else SOURCES[part_id.resource].decode(value)
-    return part_id, Part(uid, version, generation, kept, "D" in flags, problem, "H" in flags)
+    decoded = None if value is None else SOURCES[part_id.resource].decode(value)
+    return part_id, Part(uid, version, generation, decoded, deleted="D" in flags, problem=problem, held="H" in flags)

@@ -64,6 +64,7 @@ class UpstreamTable(Table):
         for number, chunk in enumerate(documents):
             fields = {"version": state.version, "nodes": [node_document(n) for n in chunk]}
             place = Key(UPSTREAMS, upstream, number)
+            # Slice 0 alone has a condition. All are in one transaction: if slice 0 is refused, none is written.
             actions.append(put(place, **fields) if number else put(place, unchanged(before), **fields, **head))
         actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(len(documents), old_slices)]
         return state, actions
@@ -87,7 +88,7 @@ class UpstreamTable(Table):
     ) -> Iterator[StoredUpstream]:
         """Every ``wanted`` upstream, in order, removed ones included. Scans: for commands and full resyncs only.
 
-        It keeps nothing of the others in memory. ``nodes``: False leaves the nodes out of it, too.
+        Upstreams that are not wanted take no memory. ``nodes``: with False, the nodes are left out: they take none either.
         """
         found: dict[str, list[Item]] = {}
         for item in self._store.scan(UPSTREAMS):
@@ -104,7 +105,10 @@ def timestamp(epoch_seconds: float) -> str:
 
 
 def assemble(items: list[Item]) -> StoredUpstream | None:
-    """An upstream from its items, as kubesync writes them; None: without slice 0 there is none."""
+    """An upstream from all of its items; None: without slice 0 there is none. Anybody may have deleted or restored some items of it.
+
+    It is complete if there are as many items as slice 0 says, all of its version. Others are surplus, or of a write that was read in the middle.
+    """
     items.sort(key=lambda item: item["slice"])
     if not items or items[0]["slice"] != 0:
         return None

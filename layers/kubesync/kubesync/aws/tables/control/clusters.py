@@ -330,10 +330,11 @@ class ClusterTable(Table):
 
 
 def served_at_once(configs: Sequence[ClusterConfig | None]) -> int:
-    """How many of these clusters, from the first on, one session serves: until ``MOST_THREADS`` threads are reached. The last may go beyond.
-    None: a configuration that cannot be read, which counts as a cluster of Services."""
-    threads = accumulate((_THREADS if config is None else config.threads for config in configs), initial=0)
-    return sum(before < MOST_THREADS for before, _ in zip(threads, configs, strict=False))
+    """How many of these clusters, from the first on, one session serves. It takes one more as long as those before have fewer than
+    ``MOST_THREADS`` threads, so the last one may go beyond. None: a configuration that cannot be read, which counts as a cluster of Services."""
+    # For each cluster, how many threads all clusters before it have. One more number, at the end, belongs to no cluster.
+    of_those_before = accumulate((_THREADS if config is None else config.threads for config in configs), initial=0)
+    return sum(threads < MOST_THREADS for threads, _ in zip(of_those_before, configs, strict=False))
 
 
 def valid_cluster_name(name: str) -> bool:
@@ -366,15 +367,17 @@ def parse(item: Item) -> ClusterConfig:
 
 
 def lost_clusters(store: Store, registered: Collection[str], known: int | None) -> tuple[str, ...]:
-    """The names of lost clusters, which no configuration names any more, although nobody removed them. An empty name: nobody knows which.
+    """The names of lost clusters: their configurations are gone, although nobody removed these clusters. To look costs a scan, so it looks only
+    if the registry has got smaller (I7).
 
-    the registry of a shard                  read besides (I7)            a cluster is lost if
-    -----------------------                  -----------------            --------------------
-    as many as a session saw last, or more   nothing                      none is
-    fewer, or how many is not known          the control table            it has listener items and no configuration: a removal deletes
-                                                                          both. Its fence alone means nothing: it stays after a removal
-    no cluster in any shard                  and one item of the          there is any item: nobody knows whose
-                                             state table
+    clusters in the registry                    read besides                result
+    ------------------------                    ------------                ------
+    of the shard, at least as many as a         nothing                     none is lost
+      session saw last
+    fewer, or it is not known how many          the control table           clusters that have listener items and no configuration: a removal
+                                                                            deletes both. A fence alone means nothing: it stays after a removal
+    none in any shard, and no listener items    one item of the             one empty name if there is an item: some cluster is lost, but
+                                                state table                 nobody knows its name
 
     Args:
         registered: of this shard, as just read.
@@ -386,7 +389,8 @@ def lost_clusters(store: Store, registered: Collection[str], known: int | None) 
     items = readable(store.scan(CONTROL), lambda _newer: None)
     listened = (i["pk"] for i in items if i["sk"].startswith("checkpoint#"))
     found = {partition.removeprefix("cluster#") for partition in listened} - names
-    newer: list[NewerSchemaError] = []
-    if not found and not names and (any(readable(store.scan(STATE, limit=1), newer.append)) or newer):
-        return ("",)
+    if not found and not names:
+        newer: list[NewerSchemaError] = []  # an item that only a newer release understands is one too
+        any_item = any(readable(store.scan(STATE, limit=1), newer.append))
+        return ("",) if any_item or newer else ()
     return tuple(sorted(found))

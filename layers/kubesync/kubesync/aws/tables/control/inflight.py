@@ -23,7 +23,7 @@ import logging
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Key, Store
 from kubesync.aws.tables.items import (
@@ -44,8 +44,6 @@ from kubesync.domain.sources.registry import KINDS
 
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")
-
-_UNCLOSED_ROW: Final = 3  # so many parts has the row of an unclosed unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +78,10 @@ class Inflight:
     torn: bool = False
 
     def knows(self, journal_epoch: int) -> bool:
-        """Whether a journal of this epoch is no surprise: the item announced it, or is of a release that did not say which.
+        """Whether the zone's journal may have this epoch, as far as this item says.
 
-        Otherwise the tables were lost, or restored from a backup.
+        The item is written before every change of the journal. So if the journal has a higher epoch than the item, the tables were lost, or
+        restored from a backup. An older release stored no ``journal_epoch``: then any epoch is possible.
         """
         return self.journal_epoch is None or journal_epoch <= self.journal_epoch
 
@@ -108,25 +107,31 @@ class InflightTable:
         try:
             rows = read_slices(self._store, self._place(zone_id), head)
         except (KeyError, ValueError, zlib.error):
-            # What landed is in conflict then, until a person adopts it; other zones go on (I4).
+            # An operator deleted or restored one of the items. So nobody knows any more which record sets of the last batch are ours: where it
+            # landed, they are in conflict until a person adopts them. Other zones go on (I4).
             logger.error("what is under way in a zone is lost", extra={"zone": zone_id})
             torn = True
         units: list[Unit] = []
         unclosed: dict[str, LandedUnits] = {}
         for row in rows:
-            unit = Unit(ObjectKey(*row[0]), tuple(decode_change(change) for change in row[1]))
-            if len(row) == _UNCLOSED_ROW:
-                before = unclosed.get(unit.key.cluster, LandedUnits(row[2], ()))
-                unclosed[unit.key.cluster] = LandedUnits(row[2], (*before.units, unit))
+            key, changes, *landed_in = row
+            unit = Unit(ObjectKey(*key), tuple(decode_change(change) for change in changes))
+            if landed_in:  # the unit is unclosed; all unclosed units of a cluster landed in one batch
+                others = unclosed.get(unit.key.cluster, LandedUnits(landed_in[0], ()))
+                unclosed[unit.key.cluster] = LandedUnits(landed_in[0], (*others.units, unit))
             else:
                 units.append(unit)
         return Inflight(**attributes_of(Inflight, head), units=tuple(units), unclosed=unclosed, torn=torn)
 
     def zones(self) -> list[str]:
-        """Every zone that this deployment and shard has written to, also one whose item a newer release wrote."""
+        """Every zone that this deployment and shard has written to, also one whose item a newer release wrote.
+
+        Only sort keys are needed: the zone's id, or with "#" in it a further slice.
+        """
         newer: list[str] = []
         items = readable(iter(self._store.query(CONTROL, self._partition)), lambda error: newer.append(error.sort))
-        return sorted({place for place in (*(str(item["sk"]) for item in items), *newer) if "#" not in place})
+        places = [str(item["sk"]) for item in items]  # to read them all fills ``newer`` too
+        return sorted({place for place in (*places, *newer) if "#" not in place})
 
     def put(self, zone_id: str, before: Inflight | None, after: Inflight, token: str) -> tuple[Inflight, list[Action]]:
         """Replace what is under way. Returns it as stored, and the writes.
@@ -137,14 +142,15 @@ class InflightTable:
         rows = [_row(unit) for unit in after.units] + [[*_row(unit), batch] for batch, unit in unclosed]
         units = (*after.units, *(unit for _, unit in unclosed))
         kinds = {unit.key.kind for unit in units} - {SERVICE}
-        # The highest form of any unit: a release that does not know it must not read the item.
-        forms = [SCHEMA_OF_UNCLOSED if unclosed else SCHEMA]
-        forms += [max(SCHEMA_OF_KINDS, KINDS[kind].schema) for kind in kinds]
-        forms += [each.routing.schema for unit in units for _, each in (*unit.deletes, *unit.creates)]
-        schema = max(forms)
+        # The item's schema version is the highest that any unit needs: a release that does not know it must not read the item.
+        versions = [SCHEMA_OF_UNCLOSED if unclosed else SCHEMA]
+        versions += [max(SCHEMA_OF_KINDS, KINDS[kind].schema) for kind in kinds]
+        versions += [each.routing.schema for unit in units for _, each in (*unit.deletes, *unit.creates)]
+        schema = max(versions)
         place = self._place(zone_id)
         version, slices = (0, 0) if before is None else (before.version, before.slices)
         head, rest = sliced(place, rows, slices, v=schema)
+        # Once this is written, the session may give the journal its own epoch.
         fields = {"tx": token, "batch": after.batch, "epoch": after.epoch, "journal_epoch": after.epoch}
         stored = replace(after, slices=head["slices"], version=version + 1, journal_epoch=after.epoch, torn=False)
         return stored, [put(place, unchanged(version), v=schema, **fields, **head, version=version + 1), *rest]
@@ -154,7 +160,7 @@ class InflightTable:
 
 
 def _row(unit: Unit) -> list[Any]:
-    """A unit as a row: its key, and its changes. The batch of an unclosed unit comes third."""
+    """A unit as a row: its key, and its changes. To the row of an unclosed unit the caller adds the batch that it landed with."""
     key = unit.key
     of_kind = [] if key.kind == SERVICE else [key.kind]
     return [[key.cluster, key.namespace, key.name, *of_kind], [encode_change(change) for change in unit.changes]]

@@ -90,7 +90,7 @@ class Lease:
     @property
     def to_settle(self) -> tuple[str, ...] | None:
         """Zones that the next holder has to settle before it writes there. None: all of them."""
-        if not self.released:
+        if not self.released:  # the last holder died before it could say what it leaves
             return None
         return () if self.clean else self.unsettled
 
@@ -125,7 +125,10 @@ def _parse(item: Item | None) -> Lease:
 
 
 def _unsettled(item: Item) -> tuple[str, ...] | None:
-    """The zones that the last holder left unsettled. A list of an earlier holder says nothing about the last one."""
+    """The zones that the last holder left unsettled; None: it has not said which.
+
+    A holder that ends without a list leaves an earlier one in the item. ``unsettled_of``, the epoch of who wrote the list, shows that.
+    """
     if "unsettled" not in item or item["unsettled_of"] != item.get("epoch"):
         return None
     return tuple(item["unsettled"])
@@ -174,7 +177,8 @@ class LeaseTable:
                 raise StoreBusyError("cannot find out which schema the tables have: try again")
 
     def _write_or_read(self, update: Update) -> Item | None:
-        """Write, and return the item as it is then, also where another session was faster, or the answer is unknown."""
+        """Write, and return the item as it is then. If another session was faster, or the answer was lost, it may hold something else than what was
+        to be written: the caller looks."""
         try:
             return self._store.write(update)
         except (ConditionFailedError, StoreOutcomeUnknownError):
@@ -236,13 +240,21 @@ class LeaseTable:
     def release(
         self, mine: Lease, *, clean: bool, at_ms: int = 0, unsettled: Collection[str] = (), details: Item | None = None
     ) -> None:
-        """Release the lease. ``clean`` only if all writers have ended and no outcome is unknown.
+        """Release the lease at the end of a session.
+
+        clean     unsettled      what the next holder settles (``Lease.to_settle``)
+        -----     ---------      --------------------------------------------------
+        True      no zone        nothing
+        True      some zones     these zones; every zone if there are more than ``_MAX_UNSETTLED``
+        False     any            every zone
 
         Args:
+            clean: all writers have ended, and every outcome is known, except in the zones of ``unsettled``.
             at_ms: now. The next holder computes from it how long there was no master.
-            unsettled: zones with an unknown outcome, although all writers have ended. The next holder settles only these.
-                A release of kubesync that does not know this list treats the lease as not clean.
+            unsettled: zones of which it is not known whether the last batch landed.
+            details: attributes of ``Lease`` that are written along.
         """
+        # An older release does not know the list: for it, a lease with unsettled zones must not be clean.
         ended: dict[str, Value] = {**(details or {}), "released": True, "clean": clean and not unsettled}
         if clean and len(unsettled) <= _MAX_UNSETTLED:
             ended |= {"unsettled": list[Value](sorted(unsettled)), "unsettled_of": mine.epoch}

@@ -11,6 +11,8 @@ cluster#<cluster>     identity              uid of Service default/kubernetes, a
 cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
 cluster#<cluster>     planning              well_of, under_way, deaths, tx; only if a key was ever large (``domain.large_keys``)
 
+Times that are numbers are milliseconds since 1970, but those in ``ends`` are seconds.
+
 A *checkpoint* is the version up to which everything that a listener read is durable: the next session reads on from there.
 """
 
@@ -46,9 +48,9 @@ class Checkpoint:
     """Everything of one listener up to ``resource_version`` is durable. ``version`` is the version of its item.
 
     ``works_since`` (epoch seconds, 0: not known) is stored along, for people; a change of it alone causes no write (I6).
-    ``selector``: the label selector of the list. Objects outside another selector do not count as missing. ``believed``: stored as
-    ``believed`` ([minute, count] each), ``pending`` and ``holding``, only where there is something. ``unwanted``: how many record sets its lists
-    have taken away because this basis does not want them.
+    ``selector``: the label selector of the list. Objects outside another selector do not count as missing. ``believed``: how many deletions were
+    believed within the last hour because a list lacked the objects (I5). ``unwanted``: how many record sets its lists have taken away because
+    this basis does not want them.
     """
 
     resource_version: int
@@ -98,11 +100,15 @@ class Remembered:
 
 
 def _checkpoint(item: Item) -> Checkpoint:
-    """The checkpoint that an item holds: the inverse of ``ListenerTable.put_checkpoint``."""
+    """The checkpoint that an item holds: the inverse of ``ListenerTable.put_checkpoint``, which leaves out attributes without a value."""
     known = attributes_of(Checkpoint, item)
     known |= {"basis": Basis(**attributes_of(Basis, item)), "works_since": item.get("works_since", 0) / 1000}
-    pending = Pending(*item["pending"]) if item.get("pending") else None
-    believed = Believed(dict(item.get("believed", ())), pending, item.get("holding", False), item.get("limit", 0))
+    believed = Believed(
+        by_minute=dict(item.get("believed", ())),
+        pending=Pending(*item["pending"]) if item.get("pending") else None,
+        holding=item.get("holding", False),
+        limit=item.get("limit", 0),
+    )
     return Checkpoint(**known | {"believed": believed})
 
 
@@ -113,7 +119,10 @@ def errors_of(item: Item) -> ListenerErrors:
 
 
 def works_since(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -> str:
-    """The later of the times in the checkpoint and in the listener's end. Empty: not known."""
+    """Since when a listener works, for people: the later of the times in its checkpoint and in the entry of its end. Empty: not known.
+
+    Both are texts of ``timestamp``, so text order is time order.
+    """
     stored = timestamp(checkpoint.works_since) if checkpoint is not None and checkpoint.works_since else ""
     ended = errors.ended if errors is not None else None
     return max(stored, str((ended or {}).get("works_since") or ""))
@@ -140,12 +149,36 @@ def credentials_of(item: Item | None) -> StoredCredentials | None:
 
 
 def _large(item: Item | None) -> LargeKeys:
-    """What an item says of large keys: the inverse of ``put_large``. None: there is no item."""
+    """The memory of large keys that an item holds: the inverse of ``put_large``. None: there is no item, as in a cluster without large keys.
+
+    A key is large if planning it may end the session. So sessions remember, by namespace, which size was planned well (``well_of``) and how many
+    sessions died of a size (``deaths``), and which key is being planned (``under_way``).
+    """
     if item is None:
         return LargeKeys()
     under_way = tuple(item["under_way"]) or None
-    deaths = {of: Deaths(size, count, at / 1000) for of, (size, count, at) in item["deaths"].items()}
-    return LargeKeys(item.get("well_of", {}), under_way, deaths)
+    deaths = {of: Deaths(size, count, retry_at=at / 1000) for of, (size, count, at) in item["deaths"].items()}
+    return LargeKeys(well=item.get("well_of", {}), under_way=under_way, deaths=deaths)
+
+
+def _remembered(cluster: str, resources: Iterable[Resource], found: Mapping[Key, Item]) -> Remembered:
+    """What the items in ``found`` say of one cluster, which may read these resources."""
+    failing: dict[Resource, float] = {}
+    checkpoints: dict[Resource, Checkpoint] = {}
+    for resource in resources:
+        if (item := found.get(_place(cluster, f"checkpoint#{resource}"))) is not None:
+            checkpoints[resource] = _checkpoint(item)
+        errors = found.get(_place(cluster, f"errors#{resource}"))
+        if errors is not None and (since := failing_since(checkpoints.get(resource), errors_of(errors))):
+            failing[resource] = datetime.fromisoformat(since).timestamp()
+    identity = found.get(_place(cluster, "identity"))
+    return Remembered(
+        checkpoints,
+        identity=None if identity is None else identity["uid"],
+        credentials=credentials_of(found.get(_place(cluster, "credentials"))),
+        failing=failing,
+        large=_large(found.get(_place(cluster, "planning"))),
+    )
 
 
 def _place(cluster: str, sort: str) -> Key:
@@ -166,28 +199,14 @@ class ListenerTable(Table):
         ``clusters``: their names, and the resources that they may read.
         """
         resources = {name: tuple(of_cluster) for name, of_cluster in clusters.items()}
-        items_of = "checkpoint", "errors"
-        places = [_place(name, f"{item}#{r}") for name, read in resources.items() for item in items_of for r in read]
-        places += [_place(name, sort) for name in resources for sort in ("identity", "credentials", "planning")]
-        found = self._store.batch_get(places)
-        made: dict[str, Remembered] = {}
+        places: list[Key] = []
         for name, of_cluster in resources.items():
-            items = {resource: found.get(_place(name, f"checkpoint#{resource}")) for resource in of_cluster}
-            identity = found.get(_place(name, "identity"))
-            checkpoints = {resource: _checkpoint(item) for resource, item in items.items() if item is not None}
-            failing: dict[Resource, float] = {}
-            for resource in of_cluster:
-                errors = found.get(_place(name, f"errors#{resource}"))
-                if errors is not None and (since := failing_since(checkpoints.get(resource), errors_of(errors))):
-                    failing[resource] = datetime.fromisoformat(since).timestamp()
-            made[name] = Remembered(
-                checkpoints,
-                None if identity is None else identity["uid"],
-                credentials_of(found.get(_place(name, "credentials"))),
-                failing,
-                _large(found.get(_place(name, "planning"))),
-            )
-        return made
+            places += [
+                _place(name, f"{kind}#{resource}") for kind in ("checkpoint", "errors") for resource in of_cluster
+            ]
+            places += [_place(name, sort) for sort in ("identity", "credentials", "planning")]
+        found = self._store.batch_get(places)
+        return {name: _remembered(name, of_cluster, found) for name, of_cluster in resources.items()}
 
     @staticmethod
     def put_checkpoint(cluster: str, resource: Resource, checkpoint: Checkpoint, token: str) -> Action:
@@ -195,6 +214,7 @@ class ListenerTable(Table):
         fields = {**asdict(checkpoint.basis), "tx": token, "works_since": round(checkpoint.works_since * 1000)}
         fields |= {name: getattr(checkpoint, name) for name in ("resource_version", "generation", "version")}
         believed = checkpoint.believed
+        # Most checkpoints have none of these. What is empty, False or 0 is left out. ``believed`` in the item: [minute since 1970, deletions] each.
         where_there_is_some = {
             "selector": checkpoint.selector,
             "unwanted": checkpoint.unwanted,
@@ -203,7 +223,7 @@ class ListenerTable(Table):
             "holding": believed.holding,
         }
         fields |= {name: value for name, value in where_there_is_some.items() if value}
-        if believed.by_minute or believed.pending:
+        if believed.by_minute or believed.pending:  # the limit, for people, says something only beside deletions
             fields["limit"] = believed.limit
         return put(_place(cluster, f"checkpoint#{resource}"), unchanged(checkpoint.version - 1), **fields)
 
@@ -220,9 +240,9 @@ class ListenerTable(Table):
 
     @staticmethod
     def put_large(cluster: str, large: LargeKeys, token: str) -> Action:
-        """Replace what is remembered of the cluster's large keys."""
+        """Replace what is remembered of the cluster's large keys (``_large`` says what that is)."""
         deaths = {of: [found.size, found.count, round(found.retry_at * 1000)] for of, found in large.deaths.items()}
-        # Other releases may read ``well``, one size for all namespaces. With 0 they note every large key.
+        # An older release reads ``well``: one size for all namespaces, up to which it need not write before it plans a key. 0 makes it always write.
         well = {"well": 0, "well_of": dict(large.well)}
         under_way = list(large.under_way or ())
         return put(_place(cluster, "planning"), tx=token, **well, under_way=under_way, deaths=deaths)
@@ -231,7 +251,8 @@ class ListenerTable(Table):
     def count_error(
         cluster: str, resource: Resource, code: ErrorCode, fields: Mapping[str, object], at: str, session: str
     ) -> Action:
-        """Count one more error of this code. Codes 1 to 5 say how a listener ended, and never hide the last real error.
+        """Count one more error of this code. Codes 1 to 5 (``MAX_RUNTIME``) say how a listener ended. So they do not hide the last real error, they
+        have an attribute of their own.
 
         ``at``: when, as ``timestamp`` writes it. ``fields``: code, key and message, and the HTTP status if there was one.
         """

@@ -82,7 +82,8 @@ class NamedUpstreamTable(Table):
     def read(self) -> Registry:
         """Everything that is registered. An entry that cannot be read does not stop the others (I4).
 
-        A change during the read may or may not be included. In both cases its mark exists, and it moves the version.
+        A change during the read may or may not be included. In both cases its transaction has left a mark and moved the version, and so the composer
+        reads again.
         """
         version = 0
         named: dict[str, NamedUpstream] = {}

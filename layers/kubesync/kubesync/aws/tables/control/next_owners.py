@@ -39,9 +39,13 @@ class NextOwnerTable(Table):
 
     @staticmethod
     def note(key: ObjectKey, name: Name, version: int) -> Put:
-        """Note that a key was given a name. ``version``: of the claim then. If the key is given the name again, it is another one."""
-        apart = quote(name.identifier or name.seat, safe="")
-        sort = f"{key}#{name.zone_id}/{name.name}" + (f"/{apart}" if apart else "")
+        """Note that a key was given a name. ``version``: of the name's claim at that moment.
+
+        If the key is given the name again, the claim has another version, and this write replaces the note. ``NextOwner.done`` of the earlier one
+        then removes nothing.
+        """
+        of_set = quote(name.identifier or name.seat, safe="")
+        sort = f"{key}#{name.zone_id}/{name.name}" + (f"/{of_set}" if of_set else "")
         fields = {field: text for field, text in asdict(name).items() if text}
         return put(Key(CONTROL, _PARTITION, sort), key=str(key), version=version, **fields)
 

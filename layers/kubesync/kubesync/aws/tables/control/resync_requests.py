@@ -74,7 +74,7 @@ class ResyncTable:
     A master's writes belong into transactions with its shard's fence (I2): methods return them.
 
     Args:
-        retention_seconds: how long results stay.
+        retention_seconds: how long results stay, and progress. Who writes neither needs none.
     """
 
     def __init__(self, store: Store, shard: str, retention_seconds: int = 0) -> None:
@@ -92,18 +92,19 @@ class ResyncTable:
         self._store.write(put(self._place(request), status="asked", **fields, **scheduled))
 
     def clean_up_and_list(self, now: float) -> list[ResyncRequest]:
-        """Return the requests that a master has to see to, and delete what nobody waits for any more.
+        """Return the requests that the master has to work on, and delete what nobody waits for any more. The master asks this again and again.
 
-        item                                       its hour goes on                         its hour is over
-        ----                                       ----------------                         ----------------
-        a request that waits, and goes on          returned                                 returned: its end must be stored
-        another request that waits                 returned                                 deleted
+        A caller waits for an hour at most (``REQUEST_LIFETIME_SECONDS``). A normal request (``is_normal``) stays until it has a result, because a
+        session may have begun it.
+
+        item                                       in the request's hour                    after it
+        ----                                       ---------------------                    --------
+        a normal request, not answered             returned                                 returned: the master stores an error as its result
+        a forced one or a dry run, not answered    returned                                 deleted
         an answer, or a slice of one               stays                                    deleted: nobody collected it
-        progress of a request that is there        stays                                    stays
-        progress without a request                 deleted: an older release has answered   its request is returned: an older release or
-                                                   it, or its caller withdrew it            DynamoDB deleted the item
-
-        (An item's hour is over when it is older than ``REQUEST_LIFETIME_SECONDS``.)
+        progress; the request's item exists        stays                                    stays
+        progress; the request's item is gone       deleted: an older release has answered   the request is returned, made from the progress:
+                                                   it, or its caller withdrew it            an older release or DynamoDB deleted its item
         """
         found: list[ResyncRequest] = []
         known: set[str] = set()  # ids of all items but progress
@@ -151,7 +152,8 @@ class ResyncTable:
         return report
 
     def withdraw(self, request: ResyncRequest, slices: int = 1) -> None:
-        """Remove a request: its slices, its head, then its progress. Without the head no master can write more progress.
+        """Remove a request, once its answer is collected, or when the caller waits no longer: its slices, its head, then its progress. Without
+        the head no master can write more progress.
 
         ``slices``: of the report, if it is answered.
         """
@@ -200,9 +202,10 @@ class ResyncTable:
     def put_progress(
         self, request: ResyncRequest, session: str, clusters: int, done: int, now: float, token: str
     ) -> list[Action]:
-        """Return the writes that say how far a resync is: so many ``clusters``, of which so many are ``done``. Refused once nobody waits for it.
+        """Return the writes that say how far a resync is: so many ``clusters``, of which so many are ``done``. The next session goes on from there.
 
-        It expires later than the request, so that a resync that nobody ends does not vanish.
+        They are refused once the request is answered, or its caller has withdrawn it. Progress expires later than the request, so that a resync
+        that nobody ends does not vanish.
         """
         fields = {"cluster": request.cluster, "at_ms": request.at_ms, "session": session, "clusters": clusters}
         fields |= {"done": done, "tx": token, "expires_at": int(now) + self._retention_seconds}

@@ -40,6 +40,6 @@ class ZoneAccessTable(Table):
     def read(self, zone_id: str) -> ZoneAccess | None:
         """The role for a zone. None: kubesync uses its own credentials."""
         item = self._store.get(Key(CONTROL, PARTITION, zone_id))
-        if item is None or not item["role"]:
+        if item is None or not item["role"]:  # an empty role: a person has taken the role away
             return None
         return ZoneAccess(item["role"], item["external_id"])
