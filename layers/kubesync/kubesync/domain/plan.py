@@ -125,8 +125,9 @@ def assign_names(
     # 1. Each name by itself, as in the table. A name in conflict is left out: it stays in conflict.
     policies, at = policies_of(wanted), _by_place(wanted)
     for name in sorted(policies.keys() - state.conflicts.keys()):
+        # The claim that the key needs, and its owner; ``here``: the wanted sets at the place, of all identifiers and types.
         claim, owner, here = needed.get(name, name), owners.get(name), at[name.place]
-        sets = [key for key in here if Name.of(key) == name]  # none for a seat
+        sets = [key for key in here if Name.of(key) == name]  # the wanted sets of this name; none for a seat
         barred_here = {key: who for key in sets for each, who in others.get(name, {}).items() if clash(key, each)}
         has_room = name in others and len(barred_here) < len(sets)  # a shared name, and a place for one of the sets
         if name in state.claims and claim == name and (has_room or name not in state.shared):

@@ -220,7 +220,10 @@ def read_annotations(
     max_ttl: int = MAX_TTL_SECONDS,
     routing: Mapping[str, str] = NOTHING_SAID,
 ) -> DnsAnnotations:
-    """Read the annotations. One that cannot be understood is reported as a problem and counts as missing.
+    """Read what the annotations of one object ask for. One that cannot be understood is reported as a problem and counts as missing.
+
+    Some ask for what kubesync does not do, or leave the object to another program. With one of these, what the object holds stays as it is,
+    and it gets nothing new (``only_held``).
 
     Args:
         prefixes: of the annotations of external-dns. The first that has an annotation wins, even if its value is empty.
@@ -242,7 +245,9 @@ def read_annotations(
             limits = f"{MIN_TTL_SECONDS} to {max_ttl} seconds{option}"
             why = f"must be seconds or a duration such as 1m30s, {limits}; the default is used"
             problems.append(Problem("InvalidTtl", ttl_key, why))
+    # ``policy``: None if Route 53 does not accept the identifier; ``NOT_POSSIBLE`` if what is asked for is not possible.
     identifier, policy = read_routing(given.find, problems, routing)
+    # ``alias`` is on or off, or it is the one type of the alias: then it is on.
     family = (given.find("alias")[1] or "").strip().upper()
     types = (family,) if family in ("A", "AAAA") else ()
     alias: bool | None = True
@@ -251,7 +256,7 @@ def read_annotations(
     zone_id, alias_zone = _zone_id(given, "aws-hosted-zone-id"), _zone_id(given, "aws-target-hosted-zone")
     of_health = given.find("aws-evaluate-target-health")
     health = _switch(of_health, "InvalidEvaluateTargetHealth", "health is evaluated", problems)
-    # Problems that keep the object to the names that it holds (``only_held``).
+    # Problems that lead to ``only_held``.
     withheld = [*_unsupported(given, kind), *_other_controller(given)]
     if alias_zone.lower() == "same-zone":
         alias_zone = "same-zone"

@@ -111,7 +111,7 @@ def _asked_without(prefixes: tuple[str, ...], routing: str, health_check: str, c
 
 
 def desired_if_left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
-    """What should exist of an object that is left out, which is nothing: excluded, or not included in a cluster with opt-in.
+    """Nothing (an empty ``Desired``) for an object that is left out: it is excluded, or not included in a cluster with opt-in.
 
     None: it is not left out, and the caller plans it.
     """
@@ -158,7 +158,8 @@ def keeping(
     held: Collection[str] | None,
     own: Collection[str] = (),
 ) -> Keeping:
-    """Of the names that a key holds, those that it keeps even while nothing is published there, for example because no endpoint is ready.
+    """The claims that a key keeps even while it publishes nothing there, for example because no endpoint is ready. Else another key could take
+    the name in the meantime.
 
         cluster          the object                               keeps
         -------          ----------                               -----
@@ -169,16 +170,17 @@ def keeping(
         with rules       another one                              what it asks for
 
     Args:
-        names: what it asks for.
-        held: the names that it holds; None: count all that it may come to hold.
-        own: its own name by the template. It counts where other namespaces may ask for it: where the template does not hold the namespace.
+        names: the names that it asks for.
+        held: the names that it holds. None: also names that it does not hold yet, for who wants to know which it may come to keep.
+        own: its own name by the template; empty: it has none. If the namespace is part of it, no other namespace can ask for it. Then it
+            need not be kept, unless an annotation is refused.
     """
     if asked.exclude or (rules.opt_in and not asked.include):
         return Keeping()
     if not asked.only_held and rules.names is None:
         return Keeping()
     derived = own if asked.only_held or "{namespace}" not in rules.template else ()
-    # No key gets more names (``permitted``), so more need not be looked at.
+    # A key gets only the first so many of its names (``permitted``), so the others need not be looked at.
     asked_for = islice(names, most_looked_at(rules.names)) if held is None else (name for name in names if name in held)
     not_refused = (name for name in asked_for if refusal(name, key, rules.names) is None)
     kept = frozenset((*derived, *not_refused))

@@ -85,7 +85,7 @@ def with_replacements(actual: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, 
         for key, stands in actual.items()
         if key.identifier
     }
-    return as_replacements | dict(actual)
+    return as_replacements | dict(actual)  # if the simple set stands there after all, it is not replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def as_found_in_zone(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
 
     the set that was applied            ``applied`` says    and
     ------------------------            ----------------    ---
-    was written, or let go, since then  the same            -
+    was written or removed since then   the same            -
     is changed                          what stands         -
     is gone                             no set              -
     is replaced by a foreign set        no set              the name is in conflict

@@ -44,9 +44,9 @@ def endpoint_host_names(
     """The names ``<hostname>.<name>`` of endpoints that have a host name, and their addresses.
 
     Returns:
-        the addresses by full name, and the full name by the endpoint's ``hostname`` as written. A host name is in neither, and
-        reported, if it is not one label, its full name is in no zone, or ``MAX_HOST_NAMES`` come before it: those that the key
-        holds first, then in order.
+        the addresses by full name, and the full name by the endpoint's ``hostname`` as written. Both lack a host name, and it is reported, if
+        it is not one label, if its full name is in no zone, or if there are more than ``MAX_HOST_NAMES``. Of too many, names that the key
+        holds already stay first, then the first in alphabetical order.
     """
     by_host: dict[str, set[Address]] = {}  # by the host name as written
     for group in groups:

@@ -170,6 +170,7 @@ def domains_of_services(template: str, domain: str, cluster: str) -> frozenset[s
     """
     form = _form(template, domain, cluster)
     labels = form.suffix.split(".") if form is not None and _at_or_below(form.suffix, domain) else domain.split(".")
+    # Leave out one label after the other, until only the domain is left: it has one label more than dots.
     return frozenset(".".join(labels[start:]) for start in range(len(labels) - domain.count(".")))
 
 
@@ -272,12 +273,13 @@ def _why_reserved(name: str, namespace: str, rules: NameRules) -> str:
 
 
 def _namespaces_of(name: str, form: _Form) -> list[str]:
-    """Namespaces that a name may belong to by the template; none: it does not tell a namespace.
+    """The namespaces that a name may belong to by the template; none: no namespace can be read from it.
 
-    The last labels of the name are compared with the last labels of the template: first as many as both have, then fewer, and always more
-    than those that are the same for all. The first number by which a namespace can be read decides.
+    The last labels of the name are read by the last labels of the template: first as many as both have, then one less each time. The labels
+    at the end that are the same for all Services (``form.fixed``) say no namespace, so there are always more than these. As soon as so many
+    labels say a namespace, the result is found.
 
-    The name may be read in several ways: ``a-b-c`` by ``{service}-{namespace}`` is of namespace ``c``, or of ``b-c``.
+    Some can be read in several ways: ``a-b-c`` by ``{service}-{namespace}`` is of namespace ``c``, or of ``b-c``.
     """
     labels = name.split(".")
     for count in range(min(len(labels), len(form.labels)), form.fixed, -1):

@@ -25,7 +25,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(_KINDS)
 """By their names."""
 
 MOVING: Final[set[Resource]] = set()
-"""Resources whose objects may move from key to key (``Source.owner``)."""
+"""Resources whose objects may move from key to key: a label may name another Service (``Source.owner``)."""
 
 BUCKETS_OF_SHARED: Final = 16
 IDENTITY: Final = (Resource.SERVICES, "default", "kubernetes")
@@ -33,7 +33,7 @@ IDENTITY: Final = (Resource.SERVICES, "default", "kubernetes")
 
 
 def register(kind: Kind, sources: Sequence[Source]) -> None:
-    """Add a kind of key, with the resources that its parts come from."""
+    """Add a kind of key, with the resources that its parts come from, to all mappings of this file. Tests add a source of their own."""
     _KINDS[kind.name] = kind
     _SOURCES.update({source.resource: source for source in sources})
     MOVING.update(source.resource for source in sources if source.owner is not None)
@@ -67,7 +67,10 @@ def part_of(reference: Reference) -> PartId:
 
 
 def place_of(key: ObjectKey, part_id: PartId) -> tuple[str, str]:
-    """Namespace and name of a part's object. The inverse of ``part_of`` for shared ones; others have the key's namespace."""
+    """The namespace and the name of the object that a part is kept of.
+
+    The id of a shared object's part says both (``part_of``). Any other object is in the namespace of its key.
+    """
     if KINDS[key.kind].shared:
         namespace, _, name = part_id.name.partition("/")
         return namespace, name
@@ -132,7 +135,7 @@ def cause_of(why: str, before: KeyState, seen: KeyState, resources: Collection[R
     Args:
         why: the first word, such as ``watch`` or ``list``.
         before: the state as stored; ``seen``: with what was seen since then.
-        resources: whose objects matter.
+        resources: only parts of these count, such as those that the record sets of the key depend on.
     """
     changed = [
         part_id

@@ -242,14 +242,17 @@ def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
 
 
 def _desired(state: KeyState, complete: AbstractSet[Resource], rules: DnsRules, _shared: Shared) -> Desired:
-    """See ``Kind.desired``. A cluster watches EndpointSlices or Endpoints; while neither is complete, the endpoints are unknown (I5)."""
+    """What should exist because of a Service (``Kind.desired``).
+
+    A cluster watches EndpointSlices or Endpoints. While neither is complete, the endpoints are unknown (I5).
+    """
     source = next((resource for resource in _OF_ENDPOINTS if resource in complete), None)
     endpoints = None if source is None else state.endpoints(source)
     return desired(state.key, state.service, endpoints, rules, state.held)
 
 
 def _keeps(state: KeyState, rules: DnsRules, held: Collection[str] | None) -> Keeping:
-    """See ``Kind.keeps``."""
+    """The claims that a Service keeps while it publishes nothing there (``Kind.keeps``); none if it is deleted."""
     key, service = state.key, state.service
     if service is None:
         return Keeping()
@@ -275,6 +278,7 @@ def _encode_endpoints(value: EndpointsObject) -> list[object]:
 
 
 def _decode_endpoints(row: Sequence[Any]) -> EndpointsObject:
+    """Read a stored row (``Source.decode``). It has a last field, ``fqdn``, only where that is true: see ``_encode_endpoints``."""
     service, groups, truncated, *fqdn = row
     decoded = tuple(
         EndpointGroup(tuple(map(_decode_endpoint, endpoints)), tuple(map(Port._make, ports)))

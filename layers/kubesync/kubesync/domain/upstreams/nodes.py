@@ -56,7 +56,7 @@ def upstream_key(key: ObjectKey, port: int, protocol: str) -> str:
 
 
 type _Target = tuple[tuple[int, int], ...]
-"""Where a Service's port leads to, as pairs: a group, by its index, and the number of the port in this group."""
+"""Where a Service's port leads to, as pairs: a group, by its index (``at`` below), and the number of the port in this group."""
 type _Places = array[int]
 """The places of a group's members, in their order. A place is the rank of an address among all of the Service, times ``_PORTS``.
 
@@ -99,7 +99,10 @@ class ChosenNodes(Sequence[Node]):
     __hash__ = None  # type: ignore[assignment]
 
     def with_port(self, port: int) -> ChosenNodes:
-        """The same addresses with another port, and notes the port, so that ``digest`` computes the digests of all copies at once."""
+        """A copy with the same endpoints and this one port for all. The ports of a Service often lead to the same pods.
+
+        Also notes the port in ``_digests``, which all copies share: so ``digest`` computes the digests of all copies at once.
+        """
         other = copy(self)
         vars(other).update(_ports=array("H", [port]) * len(self), _port=port)
         self._digests.setdefault(port, "")
@@ -107,8 +110,13 @@ class ChosenNodes(Sequence[Node]):
 
     @property
     def digest(self) -> str:
-        """See the function ``digest``. Computed at once for all copies (``with_port``): each node is encoded once, and only its port differs."""
+        """The function ``digest`` of these nodes. Only some are encoded at a time, since the JSON of all would take much memory.
+
+        The first of the copies (``with_port``) that is asked computes the digests of all. Their JSON differs only in the port. So each node is
+        encoded once, with the port of this copy, and for each digest its port is put into the text instead.
+        """
         if not self._digests.get(self._port):
+            # Where each node has its own port, none can be replaced by that of a copy.
             ports = [self._port] if self._port is None else list(self._digests)
             hashes = {port: sha256(b"[") for port in ports}
             for start in range(0, len(self), _HASHED_AT_A_TIME):
@@ -208,27 +216,27 @@ def upstreams_of(
 
 
 def _shape(target: _Target) -> _Target:
-    """The target itself, or one that stands for all with the same choice: it is made once for them.
+    """The target itself, or one that stands for all targets for which ``_choose`` would choose the same endpoints: so it chooses once for them.
 
-    If a target has one port number in all its groups, the choice depends only on how many digits the number has: they take room. The
-    smallest number with as many digits stands for it: 1000 for 8080.
+    If a target has one port number in all its groups, the number matters only by how many digits it has: they take room in a slice. The
+    smallest number with as many digits stands for it: 1000 for 8080. The caller then puts the real port in (``with_port``).
     """
     numbers = {number for _, number in target}
     return target if len(numbers) != 1 else tuple((at, 10 ** len(str(number)) // 10) for at, number in target)
 
 
 def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target]) -> tuple[int, dict[int, int]]:
-    """How many bytes each upstream of a Service may hold, and what each endpoint needs of them, by its ``id()``, without the port's digits.
+    """How many bytes each upstream of a Service may hold, and how many each endpoint needs, without the digits of the port.
 
-    The sizes are empty if the Service has so few nodes that all fit. The key is an ``id()`` because hashing an endpoint takes long; ids
-    stay valid, since the groups keep all endpoints alive.
+    The second is by the ``id()`` of the endpoint, because hashing an endpoint takes long; ids stay valid, since the groups keep all endpoints
+    alive. It is empty if the Service has so few nodes that all fit.
     """
     if sum(len(groups[at].members) for target in targets for at, _ in target) <= _ALWAYS_FIT:
         return MAX_SERVICE_BYTES, {}
     sizes: dict[int, int] = {}
-    of_groups = []  # the sum of each group
+    of_groups = []  # of each group, the sum of its endpoints
     for group in groups:
-        # The one digit of port 0 stands for the comma that follows a node.
+        # Measured with port 0, whose one digit counts for the comma that follows a node. The digits of its real port come on top.
         of_group = [len(_canonical(address.text, 0, endpoint)) for endpoint, address in group.members]
         sizes.update(zip((id(endpoint) for endpoint, _ in group.members), of_group, strict=True))
         of_groups.append(sum(of_group))
@@ -243,7 +251,7 @@ def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target]) -> tu
 def _choose(
     addresses: Sequence[Address],
     groups: Sequence[AddressedGroup],
-    of_groups: Sequence[_Places],
+    places: Sequence[_Places],
     sizes: Mapping[int, int],
     share: int,
     most: int,
@@ -259,19 +267,19 @@ def _choose(
 
     Args:
         addresses: all of the Service, sorted.
-        of_groups: the places of each group's members (``_Places``).
-        sizes: see ``_share``.
+        places: of each group, the places of its members (``_Places``).
+        sizes: of each endpoint, by its ``id()`` and without the digits of the port (``_share``). Empty: the nodes are few, and all fit.
         share: how many bytes the nodes may have.
         most: how many endpoints are looked at.
     """
     # 1.
     offering = sum(len(groups[at].members) for at, _ in target)
-    taken = offering if offering <= most else max(1, most // len(target))
-    left_out = sum(max(0, len(groups[at].members) - taken) for at, _ in target)
+    of_each = offering if offering <= most else max(1, most // len(target))
+    left_out = sum(max(0, len(groups[at].members) - of_each) for at, _ in target)
     # 2. By address and port, as one number: place + port (``_Places``).
     best: dict[int, Endpoint] = {}
     for at, port in target:
-        for place, (endpoint, _) in zip(of_groups[at][:taken], groups[at].members[:taken], strict=True):
+        for place, (endpoint, _) in zip(places[at][:of_each], groups[at].members[:of_each], strict=True):
             other = best.setdefault(place + port, endpoint)
             if other is not endpoint and preference(endpoint) < preference(other):
                 best[place + port] = endpoint
@@ -279,14 +287,14 @@ def _choose(
     endpoints = [best[number] for number in numbers]
     # 3.
     digits = {port: len(str(port)) for _, port in target}
-    of_nodes = [sizes[id(e)] + digits[n % _PORTS] for n, e in zip(numbers, endpoints, strict=True)] if sizes else []
-    fitting_ones = _indexes_that_fit(of_nodes, lambda at: not endpoints[at].ready, share)
+    node_sizes = [sizes[id(e)] + digits[n % _PORTS] for n, e in zip(numbers, endpoints, strict=True)] if sizes else []
+    fitting_ones = _indexes_that_fit(node_sizes, lambda at: not endpoints[at].ready, share)
     if fitting_ones is not None:
         left_out += len(numbers) - len(fitting_ones)
         numbers, endpoints = [numbers[at] for at in fitting_ones], [endpoints[at] for at in fitting_ones]
-        of_nodes = [of_nodes[at] for at in fitting_ones]
+        node_sizes = [node_sizes[at] for at in fitting_ones]
     ips = tuple(addresses[number // _PORTS].text for number in numbers)
-    return ChosenNodes(ips, (number % _PORTS for number in numbers), tuple(endpoints), left_out, array("L", of_nodes))
+    return ChosenNodes(ips, (number % _PORTS for number in numbers), tuple(endpoints), left_out, array("L", node_sizes))
 
 
 def _node(ip: str, port: int, endpoint: Endpoint) -> Node:

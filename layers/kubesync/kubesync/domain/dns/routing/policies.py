@@ -28,6 +28,7 @@ DEFAULT_WEIGHT: Final = 1
 MAX_WEIGHT: Final = 255
 PRIMARY: Final = "PRIMARY"
 SECONDARY: Final = "SECONDARY"
+# Values that are shown with their names. ``NA`` alone may be a continent, North America, or a country, Namibia.
 _NAMED: Final = ("continent", "country", "subdivision", "bias")
 # API reference, Coordinates: at most two decimals.
 _POINT: Final = re.compile(r"([-+]?\d{1,2}(?:\.\d{0,2})?),([-+]?\d{1,3}(?:\.\d{0,2})?)", re.ASCII)
@@ -60,7 +61,10 @@ class _Policy:
 
     @property
     def report_fields(self) -> Mapping[str, Any]:
-        """The fields of reports and documents that describe it. ``routing`` says it in words."""
+        """The fields of reports and documents that describe it. ``routing`` says it in words.
+
+        Simple sets, and weighted ones without a health check (``is_old_form``), have only the fields that they had in the first releases.
+        """
         if is_old_form(self):
             return self.details
         checked = {"health_check": self.health_check} if self.health_check else {}
@@ -73,8 +77,7 @@ class _Policy:
 
     @property
     def _said(self) -> str:
-        """The policy and its values in words, without the health check."""
-        # NA is a continent, and a country.
+        """The policy and its values in words, without the health check: ``latency eu-west-1``, ``geolocation country US``."""
         said = (f"{name} {value}" if name in _NAMED else str(value) for name, value in self.details.items())
         return " ".join([self.kind, *said])
 

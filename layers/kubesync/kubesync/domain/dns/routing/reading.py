@@ -190,7 +190,11 @@ def _is_weight(text: str) -> bool:
 
 
 def _policy(identifier: str, texts: Mapping[str, str]) -> Routing:
-    """The policy that texts of annotations, by their names, ask for. The caller has checked a weight that stands alone.
+    """The policy that annotations ask for, or the options of a cluster that are read like annotations.
+
+    Args:
+        identifier: the set identifier. If it is empty, ``texts`` is not: who asks for neither has simple sets, and the caller does not ask.
+        texts: of the annotations, by their names without prefix. If a weight is the only policy among them, the caller has checked it.
 
     Raises:
         _NotPossibleError: there is no such policy, or there are several.
