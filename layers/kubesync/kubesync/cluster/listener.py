@@ -206,6 +206,7 @@ class Listener:
     # --- WatchSink ---
 
     def on_events(self, events: Sequence[RawEvent]) -> None:
+        """Add events to the window. While the window is full, this waits, so that the reflector reads no more from the API server."""
         self._counted.events += len(events)
         self._window.add_events(events)
         while self._window.full() and not self._ended.wait(_FULL_SECONDS):
@@ -386,7 +387,7 @@ class Listeners:
             listener.stop(code)
 
     def forsake(self, code: ErrorCode) -> None:
-        """End them because the run is cut, drop the window, and note that no listener works."""
+        """End them at once, drop all that they have read, and note that none works: their run is cut (``ListeningRun.cut``)."""
         self.stop(code)
         for resource in self._states.listeners:
             self._note_failure(resource)

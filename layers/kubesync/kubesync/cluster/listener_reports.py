@@ -91,6 +91,7 @@ class ListenerErrors:
         if status is not None:
             fields["status"] = status
         view = self._states.listeners.get(resource)
+        # Since when it works, or since when it fails. Where its API is absent, not to work is no failure.
         if view is not None and view.works_since:
             fields["works_since"] = timestamp(view.works_since)
         if view is not None and view.failing_since and not (view.works_since or view.absent):

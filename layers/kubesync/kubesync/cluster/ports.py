@@ -39,7 +39,7 @@ class Connector(Protocol):
         """
 
     def identity(self, config: ClusterConfig) -> str | None:
-        """The uid of Service default/kubernetes. None: it cannot be known.
+        """The uid of Service default/kubernetes. It shows whether the cluster at this address is still the same one. None: it cannot be known.
 
         Raises:
             ListenerError: the cluster does not answer now.

@@ -60,13 +60,15 @@ class Removal:
         self._removed()
 
     def _wait_for_sets(self) -> Steps[bool]:
-        """Wait until zones have deleted the sets of all keys, and no key is left. False: a key is left for which no zone has to do anything.
+        """Wait until zones have deleted the sets of all keys, and no key is left. Returns whether no key is left.
 
-        What was under way may have brought such a key back: ``steps`` empties it again.
+        False: to wait longer would not help, because no zone has to delete anything. A batch that was under way has brought a key back, and
+        ``steps`` has to empty it again.
         """
         table, name = self._ports.tables.state, self._config.name
         while table.any_key(name):
             marks = dict(table.open_keys(name))
+            # If no key is open, or with `retain`, zones delete nothing.
             if not marks or retains(self._config):
                 return False
             # A mark counts attempts once Route 53 has refused the key.

@@ -79,16 +79,18 @@ class LongWindow(Following):
                 yield from task.steps()
 
     def written(self, part: Recorded) -> None:
-        """Note what was recorded. Publish it now only if keys of several namespaces or windows wait, and not too often."""
+        """Note what was recorded. Publish it now only if keys of several namespaces or windows wait for each other (``Turns.shared``), and not
+        too often: otherwise it is published at the end of the window, because keys that are published together share batches.
+        """
         self.changed |= part.written
         self._unpublished.add(part)
         if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS and self.turns.mixed:
             self.publish()
 
     def publish(self) -> None:
-        """Queue for publishing what is recorded and not published yet."""
+        """Queue for publishing what is recorded and not published yet. Called during the window (``written``), and at its end."""
         recorded, self._unpublished, self._published_at = self._unpublished, Recorded(), self._clock.monotonic()
-        since = self.turns.since({*recorded.written, *recorded.opened})
+        since = self.turns.since({*recorded.written, *recorded.opened})  # when the first event of these keys was read
         self._served.follow_up(recorded, since, of_list=bool(self.content.snapshots))
 
 
@@ -204,6 +206,7 @@ class ListeningRun:
             return self.listeners.window.opened_at() if self._left_since is None else self._left_since
         if (oldest := self._recording.oldest_event) is None:
             return None
+        # ``oldest[0]``: since when it waits.
         return max(oldest[0], self._served.committer.written_at if self._recording.content.snapshots else 0.0)
 
     # --- recording ---
@@ -251,7 +254,9 @@ class ListeningRun:
             self.answer(requested)
 
     def answer(self, requested: ListRound) -> None:
-        """Answer the round if the lists of all resources that the cluster serves are recorded. Otherwise do nothing."""
+        """Answer the round if the lists of all resources that the cluster serves are recorded. Otherwise do nothing. No list comes of a resource that
+        is absent in the cluster.
+        """
         if requested.unlisted <= self._served.states.absent:
             changed = self.report.changed_keys - requested.changed_before
             requested.answer(Relisted(changed, dict(self.report.held), len(requested.missed)))
@@ -281,6 +286,7 @@ class ListeningRun:
         self._swept_at = now
         while left := len(states.tombstoned):
             yield from self._served.reconciler.sweep()
+            # 0.0 has passed already: then there is one round.
             until = self._stopping.drain_until - _SWEEP_MARGIN_SECONDS if flush and self._stopping is not None else 0.0
             if self._clock.monotonic() >= until or len(states.tombstoned) >= left:
                 return

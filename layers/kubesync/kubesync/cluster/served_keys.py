@@ -83,6 +83,7 @@ class Published:
             notified = (key for key in sorted(recorded.written) if self.knows(key))
             keys = list(dict.fromkeys((*recorded.opened, *notified)))
             self.publish(self._states.states(keys[:KEYS_AT_A_TIME]).values(), since, of_list=of_list)
+            # The rest is published by the next steps. Only after the last of it, clusters are told which keys to plan next.
             if rest := keys[KEYS_AT_A_TIME:]:
                 self._recorded[0] = Recorded(dict.fromkeys(rest), recorded.to_plan_next), since, of_list
             else:
@@ -121,7 +122,8 @@ class Published:
         return idle
 
     def take_intents(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Intent, ...]:
-        """Make what these keys want in a zone now, for an answer to it. The caller sends it: from now on the zone counts as told."""
+        """What these keys want in a zone now, for the answer to a message of this zone. Notes what the zone is told, so the caller has to send the
+        answer."""
         intents: list[Intent] = []
         for key, state in self._states.states(keys).items():
             intents.append(intent := self._intent(state, zone_id))
@@ -130,7 +132,11 @@ class Published:
         return tuple(intents)
 
     def withdraw(self) -> None:
-        """Let zones drop all keys of the cluster, until its open keys are taken up again. Sends promotions that are still queued."""
+        """Let zones drop all keys of the cluster, until its open keys are taken up again: another configuration begins, or none.
+
+        What is not published yet is dropped. But clusters are still told which keys to plan next: otherwise only the next session would find the
+        marks of these keys.
+        """
         for zone_id in sorted(self._zones):
             self._ports.to_zone(zone_id, Publish(self._states.config.name, restart=True, listed=self._listed))
         self._notified.clear()
@@ -226,7 +232,8 @@ class PromotedKeys:
         return AT_ONCE if self._keys or any(map(self._served.states.plannable, self._early)) else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
-        """Plan some keys: first those that were promoted, then those that were planned too early. After an error they are planned again."""
+        """Plan some keys: first those that were promoted, then those that were planned before their main objects were listed, if these are listed
+        by now. After an error they are planned again."""
         early = {key for key in self._early if self._served.states.plannable(key)}
         waiting, self._early = [*self._keys, *early], self._early - early
         keys, self._keys = waiting[:_AT_A_TIME], dict.fromkeys(waiting[_AT_A_TIME:])
@@ -280,6 +287,9 @@ class Readers:
 
     def _next(self) -> Reference | None:
         """Return the first object for which there is something to do now. None: there is none.
+
+        ``left``: readers that are not planned yet (None: not read yet). ``provisional``: readers that were planned before all was known. See
+        ``_Changed``.
 
         left         provisional                         to do
         ----         -----------                         -----

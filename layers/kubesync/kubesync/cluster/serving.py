@@ -94,7 +94,10 @@ class Serving:
                 yield from answer_request(self.keys, command)
 
     def begin_again(self) -> Steps[None]:
-        """Replace a run that was cut: read everything that is stored again, and listen again from the stored checkpoints."""
+        """Replace a run that was cut: read everything that is stored again, and listen again from the stored checkpoints.
+
+        Where the session begins a run, it gives along what is stored. Here that is None: the called methods read it themselves.
+        """
         self.keys.states.forget_work()
         self._serve(Configured(self.keys.states.config, None))
         yield from self._take_up(None)
@@ -129,7 +132,8 @@ class Serving:
         keys.published.served = remembered is not None
 
     def _follow_large(self, large: LargeKeys, *, unclean: bool) -> None:
-        """Take over what is stored about large keys. After an unclean end, blame the large key that was being planned."""
+        """Take over what is stored about large keys. If the last session died, blame the large key that it was planning: after some deaths such
+        keys are set aside. If it ended well, that key is to blame for nothing."""
         now, states = self._ports.scheduler.epoch_seconds(), self.keys.states
         states.large = large.died(now) if unclean else large.ended(well=False)
         if large.under_way is not None:  # the stored note still says so
@@ -215,12 +219,16 @@ class Serving:
         self.removal = None
 
     def ended(self, stopping: messages.StopListening, *, clean: bool) -> None:
-        """End the run after a stop: persist how the listeners ended, and answer the session. ``clean``: everything is recorded."""
+        """End the run after a stop: persist how the listeners ended, and answer the session. ``clean``: everything is recorded.
+
+        The answer says whether all runs of this session have recorded everything: a run that failed before counts, too.
+        """
         run, self.run = self.run, None
         if run is not None:
+            # The next run of a changed configuration lists everything: what this one has not recorded is not lost, so it counts as no failure.
             reconfigured = stopping.code in _RECONFIGURED
             self._last_run = None if reconfigured else run
-            run.failed |= not (clean or reconfigured)  # the next run of a changed configuration lists everything
+            run.failed |= not (clean or reconfigured)
             try:
                 run.end()
             except NotMasterError as error:
@@ -293,8 +301,10 @@ class Relisting:
         self._round.answer(None)
 
     def give_up(self, problem: str) -> bool:
-        """Answer that the lists do not come, because the run is cut. Returns False, and does nothing, if the round does not apply:
-        nobody waits any more, or the lists are not requested of listeners yet, so ``steps`` can do it after a restart.
+        """Answer that the lists do not come, because the run is cut. Returns whether it has answered.
+
+        It does not if nobody waits any more. It does not either before the lists are requested of listeners: then the caller restarts
+        ``steps``, and a new run makes the lists.
         """
         if not self._round.applies:
             return False

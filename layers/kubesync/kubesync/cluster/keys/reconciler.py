@@ -79,7 +79,7 @@ class Reconciler:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing: try again later.
         """
-        following = following or Following()
+        following = following or Following()  # takes in nothing
         if content.snapshots:
             return (yield from self._record_lists(content, mode, following))
         self._note_versions(content)

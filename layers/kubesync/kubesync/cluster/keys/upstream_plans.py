@@ -28,7 +28,8 @@ class UpstreamPlans:
     def __init__(
         self, tables: Tables, clock_epoch: Callable[[], float], *, reread: bool, untrusted: AbstractSet[str]
     ) -> None:
-        self._table, self._named, self._reads = tables.upstreams, tables.named, tables.reads
+        self._table, self._named = tables.upstreams, tables.named
+        self._reads = tables.reads  # calls a function for many items, in parallel
         self._now = clock_epoch
         self._reread = reread
         self._untrusted = untrusted
@@ -38,7 +39,11 @@ class UpstreamPlans:
         table lacks.
 
         If the table has other nodes than the key wants, the digest of the result is empty, so that the upstream is written again.
+
+        Args:
+            wants: of each key: as stored, as it is seen now, and what it wants.
         """
+        # By name of the upstreams to read: the nodes that the key wants. None: it wants no such upstream any more.
         wanted: dict[str, Sequence[Node] | None] = {}
         for _, seen, want in wants:
             if want.upstreams is not None:  # else it is not known what the key wants, and its upstreams stay
@@ -54,6 +59,7 @@ class UpstreamPlans:
         return {name: state for name, state in zip(compared, found, strict=True) if state is not None}
 
     def _compare(self, wanted: Mapping[str, Sequence[Node] | None], name: str) -> UpstreamState | None:
+        """Read one upstream as ``read_stored`` returns it. None: the table lacks it."""
         stored, nodes = self._table.read(name), wanted[name]
         if stored is None:
             return None
@@ -71,13 +77,15 @@ class UpstreamPlans:
             stored = stands.get(upstream) if self._must_read(upstream, seen) else known
             if nodes is not None and known is not None and stored == known and known.digest == digest(nodes):
                 continue
-            # 1. Write the nodes, or delete the upstream (``nodes`` is None). A large one is written when it is sent (``Made``).
+            # 1. Write the nodes, or delete the upstream (``nodes`` is None). The actions for a large one, which is one with ``sizes``, would fill
+            # the memory. So they are made only when they are sent (``Made``), and here only their number and bytes are known.
             put = partial(table.put, upstream, stored, nodes, self._now())
             sizes = nodes.sizes if isinstance(nodes, ChosenNodes) else ()
             state, actions = (table.following(stored, nodes or (), slices_of(sizes)), []) if sizes else put()
             marks = self._named.marks(upstream, state.version)
             made: Sequence[Action] | Made = (*actions, *marks)
             if sizes:
+                # One action for each slice now or before, because surplus slices are removed.
                 count = max(state.slices, 0 if stored is None else stored.slices) + len(marks)
                 made = Made(put, marks, (count, sum(sizes)))
             # 2. What the key knows of it from now on, and the audit.
