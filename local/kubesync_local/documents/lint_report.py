@@ -31,7 +31,6 @@ from kubesync.domain.objects import (
     Resource,
     Service,
 )
-from kubesync.domain.plan import assign_names
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.sources.port import UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, SOURCES, kind_of, main_id
@@ -39,6 +38,7 @@ from kubesync.domain.state import KeyState, Name, Part, PartId, Reference, names
 from kubesync.domain.upstreams.nodes import node_document
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync.kubernetes.wire.registry import WIRE
+from kubesync_local.documents.lint_names import NamesTaken
 from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
 from kubesync_local.documents.problem_order import in_order
 from kubesync_local.registration.private_addresses import CLUSTER_IP, exposed, in_words as exposed_in_words
@@ -111,7 +111,7 @@ type OwnersOf = Callable[[Iterable[Name]], Mapping[Name, ObjectKey]]
 def lint_report(given: Sequence[Given], namespace: str, config: ClusterConfig, owners_of: OwnersOf) -> dict[str, Any]:
     """The document of ``kubesync lint``. ``namespace``: of objects that name none."""
     objects, shared, lost = _read(given, namespace, config)
-    taken: dict[Name, ObjectKey] = {}
+    taken = NamesTaken(unknown=_IN_WORDS)
     # The oldest gets a name that several want, as in a session.
     by_age = sorted(objects, key=lambda found: (found.created_at, found.key))
     rows = [_row(found, config, shared, taken, owners_of) for found in by_age]
@@ -229,7 +229,7 @@ def _completed(service: Service, manifest: Mapping[str, Any]) -> Service:
 
 
 def _row(
-    found: _Found, config: ClusterConfig, shared: _Shared, taken: dict[Name, ObjectKey], owners_of: OwnersOf
+    found: _Found, config: ClusterConfig, shared: _Shared, taken: NamesTaken, owners_of: OwnersOf
 ) -> dict[str, Any]:
     key, rules = found.key, rules_of(config)
     if not config.scope.holds(key.namespace):
@@ -243,9 +243,12 @@ def _row(
         if found.service is not None and want.origins and without_valid_target(found.service.annotations, rules):
             found.notes.append(NO_TARGET_LEFT)
     records = dict(want.records or {})
-    owners = {**owners_of(names_of(records)), **{name: taken[name] for name in names_of(records) & taken.keys()}}
-    assigned = assign_names(KeyState(key), records, owners)
-    taken |= dict.fromkeys(names_of(assigned.intended), key)
+    assigned = taken.assign(key, records, owners_of(names_of(records)))
+    if silent := set(records) - set(assigned.intended) if not assigned.problems else set():
+        owners = ", ".join(map(str, taken.owners_at(silent)))
+        found.notes.append(
+            f"waits for {', '.join(sorted({record.name for record in silent}))}, where {owners} publishes the same"
+        )
     problems = in_order({*found.problems, *want.problems, *assigned.problems})
     if not assigned.intended and not want.upstreams and not problems and not found.notes:
         found.notes.append("nothing is published: an annotation or an option of the cluster leaves it out")

@@ -377,3 +377,54 @@ def test_line_that_counts_the_rest_comes_after_its_examples(tmp_path: Path) -> N
 
     assert [subject for _, subject in problems(ran)] == [*(f"n{number:02}.elsewhere.org" for number in range(10)), ""]
     assert ran.json["services"][0]["problems"][-1]["message"] == "and 2 more"
+
+
+HOSTNAME: Final = "external-dns.kubernetes.io/hostname"
+TARGET: Final = "external-dns.kubernetes.io/target"
+WEIGHTED: Final = {"external-dns.kubernetes.io/set-identifier": "a", "external-dns.kubernetes.io/aws-weight": "3"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "published", "found", "note"),
+    [
+        pytest.param(
+            ({}, "10.0.0.1"), ({}, "fd00::1"), {"A": ["10.0.0.1"], "AAAA": ["fd00::1"]}, [], "",
+            id="other types share a name",
+        ),
+        pytest.param(
+            ({}, "10.0.0.1"), ({}, "10.0.0.2"), {"A": ["10.0.0.1"]}, ["NameTaken"], "",
+            id="one type is taken",
+        ),
+        pytest.param(
+            ({TARGET: "192.0.2.1"}, "10.0.0.1"), ({TARGET: "192.0.2.1"}, "10.0.0.2"), {"A": ["192.0.2.1"]}, [],
+            "note: cluster/shop/b: waits for www.prod.example.com, where cluster/shop/a publishes the same",
+            id="the same is no problem",
+        ),
+        pytest.param(
+            ({}, "10.0.0.1"), (WEIGHTED, "10.0.0.2"), {"A": ["10.0.0.1"]}, ["NameTaken"], "",
+            id="a weighted set cannot be beside a simple one",
+        ),
+        pytest.param(
+            (WEIGHTED, "10.0.0.1"), (WEIGHTED, "fd00::1"), {"A": ["10.0.0.1"], "AAAA": ["fd00::1"]}, [], "",
+            id="weighted sets of one identifier share it",
+        ),
+    ],
+)  # fmt: skip
+def test_two_objects_that_want_one_name_are_foreseen_as_a_session_decides(
+    tmp_path: Path,
+    first: tuple[dict[str, str], str],
+    second: tuple[dict[str, str], str],
+    published: dict[str, list[str]],
+    found: list[str],
+    note: str,
+) -> None:
+    services = [
+        a_service(name, {HOSTNAME: "www.prod.example.com", **annotations}, clusterIP=address, clusterIPs=[address])
+        for name, (annotations, address) in (("a", first), ("b", second))
+    ]
+    ran = lint(tmp_path, *services)
+
+    name, found_at = "www.prod.example.com ", records(ran)
+    assert {each.removeprefix(name): found_at[each] for each in found_at if each.startswith(name)} == published
+    assert [code for code, _ in problems(ran)] == found
+    assert (ran.status, [line for line in ran.lines if "waits for" in line]) == (bool(found), [note] if note else [])
