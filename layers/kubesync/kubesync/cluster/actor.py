@@ -74,11 +74,12 @@ class ClusterActor:
             case messages.Question():
                 self._queue_question(message)
             case messages.Observed():
-                if serving.run is not None:
+                if serving.run is not None:  # keys have to be planned again once a view is complete
                     serving.keys.promoted.add(serving.run.listeners.observed(message))
             case messages.Promoted():
                 serving.keys.promoted.add(message.keys)
             case messages.Follow():
+                # An alias of another cluster's key leads to this name. The first time, that key is planned again if this cluster has the name.
                 if serving.keys.committer.dependents.follow(message.name, message.key) and message.owns:
                     self._ports.to_cluster(message.key.cluster, messages.Promoted((message.key,)))
             case messages.Refer():
@@ -171,7 +172,7 @@ class ClusterActor:
 
         Drops the commands that were queued before the stop. They are superseded: the session ends, or another configuration follows.
         """
-        self._work.put(None)
+        self._work.put(None)  # what the lane is doing ends here
         while not isinstance(command := self._commands.popleft(), messages.StopListening):
             pass
         self._serving.ended(command, clean=False)

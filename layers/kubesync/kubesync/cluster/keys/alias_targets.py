@@ -36,7 +36,10 @@ class AliasTargets:
         self._dependents = dependents
 
     def followers(self, pairs: Iterable[tuple[KeyState, KeyState]]) -> list[tuple[KeyState, KeyState]]:
-        """Further keys of the cluster to plan in this commit, because their aliases lead to names of the given keys."""
+        """Further keys of the cluster to plan in this commit, because their aliases lead to names of the given keys.
+
+        ``pairs``, and what is returned: each key as stored and as it is seen now. Nothing new was seen of the followers.
+        """
         if not self._dependents.followers:
             return []
         planned = {seen.key: seen for _, seen in pairs}
@@ -58,10 +61,13 @@ class AliasTargets:
     def _types_along(
         self, key: ObjectKey, name: Name, via: tuple[str, ...], applied: Mapping[RecordKey, RecordSet]
     ) -> tuple[set[str], set[str]]:
-        """As ``types_at_target``, along a chain of aliases. Remembers that the key follows each name of the chain.
+        """As ``types_at_target``, for one name of a chain of aliases. Calls itself for the next name. Remembers that the key follows each name.
 
         Args:
-            via: the name of the alias, and before it the names that lead to the alias.
+            key: the follower: the key with the first alias of the chain.
+            name: the name that the alias leads to.
+            via: the names before it in the chain, from its end: ``via[0]`` is the name of the alias that leads to ``name``. A chain that comes back
+                to one of them ends.
             applied: sets of the key that has the alias. If an alias to this name exists in Route 53, a set of its type exists at the name.
         """
         exists = {
@@ -69,7 +75,7 @@ class AliasTargets:
             if each.place == (name.zone_id, via[0]) and _leads_to(record_set, name)
         }  # fmt: skip
         self.asked[key].add(name)
-        # ``applied_types``: types of sets that keys have published there. ``is_wanted``: whether any key wants a set there.
+        # ``wanted``: types that keys want there. ``applied_types``: types that keys have published there. ``is_wanted``: any key wants a set there.
         wanted, applied_types, is_wanted = set[str](), set[str](), False
         for owner, state in self._states_of_owners(key, name).items():
             applied_types |= {each.type for each in state.applied if each.place == name.place}
@@ -78,7 +84,7 @@ class AliasTargets:
                     continue
                 is_wanted = True
                 if (alias := record_set.alias) is not None and alias.zone_id == name.zone_id:
-                    # An alias to a third name counts only if its type exists there, too.
+                    # The set there is an alias too. It counts only if its type exists at the name that it leads to (``beyond``).
                     beyond, way = Name(name.zone_id, alias.name), (name.name, *via)
                     if alias.name in way or each.type not in self._types_along(key, beyond, way, state.applied)[0]:
                         continue

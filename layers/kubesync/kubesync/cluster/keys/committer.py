@@ -393,7 +393,7 @@ class Committer:
     def _write(self, recorded: Recorded, chunk: Chunk) -> None:
         """Write one transaction, with its counts and audit entries, and take over what it changed: caches, counts, ``recorded``."""
         actions = [*chunk.actions, *self.states.counts.additions(chunk.counts)]
-        # Keys that waited until their namespaces have room, and may fit now.
+        # Keys that waited until their namespaces have room, and may fit now: they are planned next.
         fitting = self.states.counts.keys_with_room(chunk.counts)
         if chunk.entries:
             name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch_seconds()

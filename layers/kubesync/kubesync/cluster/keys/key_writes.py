@@ -276,7 +276,7 @@ def chunks_of(
         ending: makes the further actions of the last transaction, such as checkpoints, from its token.
         counted: returns how much a key takes of its namespace's limits.
     """
-    # ``chunk``: the transaction that is being filled. Each goes out once the next actions do not fit.
+    # ``chunk``: the transaction that is being filled. It is yielded once the next actions do not fit, and a new one begins.
     chunk = Chunk(token())
     for write in writes:
         state, cluster = write.before, write.before.key.cluster
@@ -289,8 +289,9 @@ def chunks_of(
             after = write.after if final else _partly(state, write.after, group)
             of_pieces = [action for piece in group for action in piece.actions]
             clusters = {cluster}.union(*(piece.clusters for piece in group))
-            if len(groups) > 1:
+            if len(groups) > 1:  # this step stores another state, or in another transaction
                 stored, own = table.put(state, after, chunk.token)
+            # How much the key changes the counts of its namespace. Each changed count is one more action.
             more = _changed_counts(counted(state), counted(after), write.after.key.namespace)
             size = _bytes(of_pieces) + _bytes(own)
             if not chunk.takes([*of_pieces, *own], clusters, room - len(more), size):
@@ -323,6 +324,7 @@ def chunks_of(
         last = ending(chunk.token)
     chunk.add(last.actions, last.clusters)
     chunk.committed = last.committed
+    # If its keys can be planned again, and no checkpoint goes with it, the committer fills it up with keys of the next section.
     chunk.has_room = chunk.begins_whole and not last.actions
     if chunk.actions:
         yield chunk
@@ -338,9 +340,12 @@ def _bytes(actions: Iterable[Action]) -> int:
 
 
 def _merge_counts(first: Action, then: Action) -> Put | None:
-    """Merge two writes that only count waiters of a claim, if the second is conditional on the version that the first leaves behind.
+    """Merge two writes of one claim that only change how many keys wait for it. None: they cannot be merged.
 
-    None: they cannot be merged. Without merging, each key that waits for one name would need a transaction of its own.
+    A transaction may write an item once. So without merging, each key that begins to wait for one name would need a transaction of its own.
+
+    ``then`` must be conditional on the version that ``first`` writes, and must change nothing but this version and the number of waiters. Then
+    writing ``then`` alone, on the conditions of ``first``, has the same effect.
 
     Claims are as ``ClaimTable.change`` writes them: of the items written here, only claims have an ``owner``. Their conditions are exactly
     the version and the owner, in this order.
@@ -349,14 +354,16 @@ def _merge_counts(first: Action, then: Action) -> Put | None:
         return None
     owner = Equals("owner", first.item["owner"])
     counted = {name: first.item[name] for name in ("version", "waiting")}
-    # ``then`` follows ``first`` directly, and differs from it in version and number of waiters only: it is written alone, on the conditions of
-    # ``first``.
+    # ``then`` with the two fields of ``first`` must be ``first`` again.
     follows = owner in first.conditions and then.conditions == (Equals("version", first.item["version"]), owner)
     return replace(then, conditions=first.conditions) if follows and {**then.item, **counted} == first.item else None
 
 
 def _partly(state: KeyState, after: KeyState, pieces: Iterable[Piece]) -> KeyState:
-    """The state once these pieces are written: of what they change, as it is in the end."""
+    """The state to store with a step of a key that is not the last: as before, but with the claims and upstreams that these pieces write.
+
+    Those are as in ``after``, the final state. Everything else, above all the parts, changes only with the last step.
+    """
     names, upstreams = {piece.name for piece in pieces}, {piece.upstream for piece in pieces}
     others = {name: each for name, each in state.upstreams.items() if name not in upstreams}
     return replace(

@@ -90,10 +90,12 @@ def sort_observations(
             continue
         place = (seen.namespace, seen.name)
         kinds[place] = kind
+        # Names of keys; empty: none. ``earlier``: the key that the object belonged to. ``named``: the one that it names; ``earlier`` if not readable.
         earlier = now.get(place, owners.get(place, ""))
         named = earlier if seen.value is None else owner_of(seen.value)
-        # ``left``: the key that it may have to leave. ``owner``: the key that it belongs to now. Empty: none.
-        left, owner = earlier or named, "" if seen.deleted else named
+        # ``owner``: the key that it belongs to now. ``left``: the key that it may have to leave; of an object that is first seen deleted: ``named``.
+        owner = "" if seen.deleted else named
+        left = earlier or named
         if left and left != owner:
             # Its object was deleted, or has moved to another key.
             gone = replace(seen, value=None, problem=None, deleted=True)
