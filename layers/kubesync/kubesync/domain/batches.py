@@ -303,7 +303,7 @@ def at_fault(
         all sets stand as known                          of the units that create a set: those that the messages name, else all
 
     The cluster of a unit judges it by the sets that are returned with it. In the second case these lack the sets that units of other keys
-    delete: if the group had been sent without its fault, these would not have been in the way.
+    delete: without the fault, these would be gone once the group has landed.
 
     Args:
         named: units that the messages name.

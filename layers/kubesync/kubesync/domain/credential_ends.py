@@ -34,7 +34,7 @@ class Validity:
 
 
 def end_that_counts(validity: Validity, now: float) -> float | None:
-    """The end that a person must know. None: there is none.
+    """The end of a credential, if a person must know it. None: no person must, because something renews the credential in time.
 
     whole validity        ended    counts
     --------------        -----    ------

@@ -41,11 +41,10 @@ class Policy(StrEnum):
 def waits_for(
     name: Name, policy: str, key: ObjectKey, owners: Mapping[Name, ObjectKey], *, agreed: bool = False
 ) -> Name:
-    """The claim that a key must wait for if it wants a claim: ``name``, of a name or of a *seat* at it. A seat is what a routing policy gives to
-    only one set of a name, such as a region.
+    """The claim that a key must wait for if it wants the claim ``name``: ``name`` itself, unless a claim of another key excludes it.
 
-    If no claim of another key excludes the wanted one, that is ``name`` itself: it may still have an owner. Which policies exclude each other
-    is a rule of Route 53. The claims say of which policy their sets are:
+    A claim is of a name, or of a *seat* at it: what a routing policy gives to only one set of a name, such as a region. Which policies exclude
+    each other is a rule of Route 53. The claims say of which policy their sets are:
 
         the claim has                                  policy of its sets
         -------------                                  ------------------

@@ -149,7 +149,7 @@ class RecordPlan:
         return frozenset(name for name, targets in self.wanted.items() if self._add_sets(name, targets))
 
     def _add_sets(self, name: str, targets: Targets) -> bool:
-        """Add the sets of a name, by the table at the top. Returns whether the name then has addresses."""
+        """Add the sets of a name, by the table at the top. Returns whether the name then has addresses, so that SRV sets may point to it."""
         zones = self.zones_for(name)
         if not zones:
             return False

@@ -193,7 +193,7 @@ def _policy(identifier: str, texts: Mapping[str, str]) -> Routing:
     """The policy that annotations ask for, or the options of a cluster that are read like annotations.
 
     Args:
-        identifier: the set identifier. If it is empty, ``texts`` is not: who asks for neither has simple sets, and the caller does not ask.
+        identifier: the set identifier. If it is empty, ``texts`` is not: the callers know that an object without both has simple sets.
         texts: of the annotations, by their names without prefix. If a weight is the only policy among them, the caller has checked it.
 
     Raises:
