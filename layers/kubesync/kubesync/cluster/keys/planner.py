@@ -334,7 +334,7 @@ class Planner:
         others = book.sets_of_sharers(seen, records, needed, moved=moved)
         others = self._limit.sharable(seen, want, others)
         published = self._published.of_rivals_at(seen, records, owners, needed, others)
-        # 5. The decision, and what the limits of queues and record sets leave of it.
+        # 5. The decision; what the key waits for where its sets change their form; what the limits of queues and record sets leave of it.
         assignment = assign_names(seen, records, owners, needed, published, others)
         assignment = with_turns(assignment, turns, {name.label: owners[name] for name in of_other_types})
         assignment = self._limit.fitting(seen, assignment, owners)
@@ -358,8 +358,10 @@ class Planner:
         """
         book, key = self._book, seen.key
         wanted_names = names_of(assignment.intended)
+        # Names that are not wanted any more are in conflict no longer.
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
         kept = self._states.kept_claims(seen, wanted_names - conflicts.keys())
+        # Claims that the key has by its own item, but whose items are gone. Only a full resync looks for them.
         lost = {name for name in seen.claims & kept if self._reread_upstreams and book.owner(name) is None}
         # 1. Claims that it gains. Those of them that another key owns it shares: it gains only some types there.
         gained = sorted(assignment.gained | lost)
@@ -385,7 +387,7 @@ class Planner:
         after = replace(
             seen,
             intended=dict(assignment.intended),
-            claims=(seen.claims | assignment.gained) & (kept | assignment.gained),
+            claims=(seen.claims & kept) | assignment.gained,
             waits=assignment.waits,
             conflicts=conflicts,
             shared=shared,

@@ -182,6 +182,7 @@ class Reconciler:
         plan = partial(_plan, planner, why, merge.observed.ordered)
         ending = partial(self._ending, merge.observed, listed=resources, extra=merge.identity_actions)
         fair = namespaces_apart(self._states.rules)  # then namespaces take turns
+        # ``merge.names`` gives the keys, the oldest first, and the names that each asks for.
         following.turns.add(merge.names, merge.names, content.opened_at or 0.0, fair=fair)
         more, written = partial(self._take_in_next, following, merge.observed, merge.merged), following.written
         change = Change(
@@ -204,19 +205,20 @@ class Reconciler:
         # Nothing to judge: a person forces the deletions, the configuration is as it was for the last lists, or the policy deletes nothing.
         if merge.hold is not None or not merge.reread or config.policy is not Policy.SYNC:
             return
-        # By key, numbers: of its record sets; of those that are not wanted any more; and of these, of those that are not held back already.
+        # By key, because keys may be planned again, the numbers of its record sets: all; those that the configuration, or the rules, do not want
+        # any more; and of these, those that are not held back already.
         counts: dict[ObjectKey, tuple[int, int, int]] = {}
         planner = self._planner(listed=resources)
 
         def count(pairs: Sequence[Pair]) -> Planned:
-            for (before, seen), unwanted in zip(pairs, planner.unwanted(pairs), strict=True):
-                asked = unwanted if merge.asked_by_configuration(before, seen) else frozenset[RecordKey]()
+            for (before, seen), surplus in zip(pairs, planner.unwanted(pairs), strict=True):
+                asked = surplus if merge.asked_by_configuration(before, seen) else frozenset[RecordKey]()
                 counts[seen.key] = len(remaining_sets(seen)), len(asked), len(asked - seen.kept)
             return Planned(())
 
         change = Change([*merge.names], merge.merged, count, listed=resources, observations=merge.observed.of)
         yield from self._committer.foresee(change, lambda _pairs, _planned: None, note=note)
-        # The sums of all keys, 0 without keys.
+        # The sums over all keys, 0 without keys.
         sets, unwanted, merge.unwanted = map(sum, zip((0, 0, 0), *counts.values(), strict=True))
         # Earlier lists under this configuration count, too: else each of several lists could delete just less than too many.
         gone = max(self._states.unwanted, self._gone[self._states.basis])
@@ -365,6 +367,7 @@ class Reconciler:
             listed: resources whose complete lists are being recorded. Empty: a window of events.
             extra: actions that belong to the end of the lists.
         """
+        # The column "when" of the table.
         due = self._old(CHECKPOINT_SECONDS) if left else listed or flush or self._checkpoints_due()
         if not due:
             return Ending()
