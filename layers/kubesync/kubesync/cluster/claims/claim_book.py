@@ -186,9 +186,10 @@ class ClaimBook:
                 continue
             if owner.cluster not in self.writable_clusters:
                 continue
+            # The claims of other keys at the name. A seat begins with its policy.
             third = [each for each, key in self.owners_at(theirs).items() if key not in (owner, seen.key)]
             if len({each.seat.split(" ")[0] for each in (theirs, *third) if each.seat}) > 1:
-                continue  # a seat begins with its policy: a third key still has another one, which would exclude the sets of both keys
+                continue  # the name changes its policy: a third key still has the old one, which excludes the sets of both keys
             for mine in sorted(kept - wanted):
                 if mine.place != theirs.place or self.owner(mine) != seen.key:
                     continue

@@ -179,7 +179,6 @@ class ListMerge:
 
         Adds the key to ``missed`` if a watch missed a change.
         """
-        generations = self._states.generations()
         # Absences first, observations last: an object that the list lacks may be created again by an event after the list.
         after, key = before, before.key
         aside = key in self._states.aside  # then only its main object is merged, and its endpoints stay as they are
@@ -188,22 +187,30 @@ class ListMerge:
         for resource, snapshot in sorted(self._snapshots.items(), key=lambda listed: listed[0] is not main):
             if aside and resource is not main:
                 continue
-            generation, found = generations[resource], self._found[resource]
-            # An earlier try may have deleted some of these parts already.
-            live = {(key, part_id) for part_id, part in before.parts.items() if not part.deleted}
-            gone, held, left = ([p for _, p in parts & live] for parts in (found.gone, found.held, found.left))
-            after = without_parts(after, gone, snapshot, generation, hold=False)
-            after = without_parts(after, held, snapshot, generation, hold=True)
-            # Parts that the configuration leaves out go. But the endpoints in a namespace that is out of scope stay as long as their Service lives:
-            # its deletion is held back, or its resource is not listed yet.
-            if resource is main or self._states.config.scope.holds(key.namespace) or not lives(after):
-                after = without_parts(after, left, snapshot, generation, hold=bool(self.hold))
-            after = without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
+            after = self._without_absent(before, after, snapshot)
         observed = self._states.taken_in(key, self.observed.of(key))
         if any(self._missed_by_watch(before, seen) for seen in observed):
             self.missed.add(key)
-        after = with_observations(after, observed, generations, self.reread)
+        after = with_observations(after, observed, self._states.generations(), self.reread)
         return without_tombstones(self._without_unused_sources(after), self._states.floors())
+
+    def _without_absent(self, before: KeyState, after: KeyState, snapshot: Snapshot) -> KeyState:
+        """Take from a key the parts that one list lacks, or mark them as held, as ``_judge_absences_of_lists`` has decided.
+
+        ``before``: the key as stored. ``after``: as the lists before this one leave it; the list of its main object comes first.
+        """
+        key, resource, generation = before.key, snapshot.resource, self._states.generations()[snapshot.resource]
+        found = self._found[resource]
+        # An earlier try may have deleted some of these parts already.
+        live = {(key, part_id) for part_id, part in before.parts.items() if not part.deleted}
+        gone, held, left = ([p for _, p in parts & live] for parts in (found.gone, found.held, found.left))
+        after = without_parts(after, gone, snapshot, generation, hold=False)
+        after = without_parts(after, held, snapshot, generation, hold=True)
+        # Parts that the configuration leaves out go. But the endpoints in a namespace that is out of scope stay as long as their Service lives:
+        # its deletion is held back, or its resource is not listed yet.
+        if resource is KINDS[key.kind].main or self._states.config.scope.holds(key.namespace) or not lives(after):
+            after = without_parts(after, left, snapshot, generation, hold=bool(self.hold))
+        return without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
 
     def _missed_by_watch(self, before: KeyState, seen: Observation) -> bool:
         """Whether a watch should have reported what is seen here: the object changed before the checkpoint, and is stored as it was before.

@@ -360,10 +360,10 @@ class ConflictCheck:
 
     def __init__(self, zone_id: str, found: Mapping[ObjectKey, Mapping[str, Sets]], committer: Committer) -> None:
         self._states = states = committer.states
-        # 1. ``names``: by key, its names in conflict in this zone. 2. ``claimed``: by name, its claim. ``beside``: by the name without identifier,
-        # all claims there, if keys with other identifiers may have sets there.
+        # 1. ``names``: by key, its names in conflict in this zone.
         of_keys = states.states(found).values()
         names = {state.key: [n for n in sorted(state.conflicts) if n.zone_id == zone_id] for state in of_keys}
+        # 2. ``claimed``: by name, its claim. ``beside``: by place, all claims there, if keys with other identifiers may have sets there.
         claimed = states.tables.claims.read({name for of_key in names.values() for name in of_key})
         keys_wait = states.rules.names is not None or bool(states.rules.routing)
         beside = {
