@@ -92,7 +92,8 @@ class Removal:
         return bare
 
     def _compare(self, refused: dict[ObjectKey, int]) -> Steps[None]:
-        """Compare keys whose sets were refused with their zones, and take what exists there as known: then it can be deleted.
+        """Have zones compare the sets of these keys with what exists, because Route 53 refused to delete them. From then on the keys know the sets
+        as they stand, so they can be deleted.
 
         A set that somebody changed by hand is still ours, as the journal proves.
 

@@ -64,7 +64,8 @@ class LongWindow(Following):
     def take_next_window(self) -> WindowContent | None:
         """Close the next window, if it is due and holds no list, and let it join this one. Returns only what joined; None: nothing did.
 
-        Nothing joins while a command waits, because commands begin after this window, or once its events take more than ``window_bytes``.
+        Nothing joins while a command waits: it begins after this window, and could otherwise wait for ever. Nor does anything join a window whose
+        events take more than ``window_bytes`` of memory.
         """
         full = self.content.size > self._served.ports.window_bytes
         later = None if self._served.commands or full else self._shared.close_events()
@@ -348,7 +349,8 @@ class ListeningRun:
             yield from self._served.committer.write_counts(self._served.states.counts.rest)
 
     def end(self) -> None:
-        """Persist how the listeners ended, give back room for lists, and write no more Events. What is not recorded now never is."""
+        """Persist how the listeners ended, give back room for lists, and write no more Events. What is not recorded now is dropped: the next run
+        reads it again."""
         assert self._stopping is not None
         self._left_since = self._unrecorded_since
         self._recording = None

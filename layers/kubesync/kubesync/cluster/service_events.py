@@ -124,9 +124,8 @@ class ServiceEvents:
         while not self._stopping.is_set():
             if not self._queue:
                 self._wakeup.wait(_LONGEST_SLEEP_SECONDS)
-            elif not self._stopping.wait(
-                self._bucket.take()
-            ):  # ``take`` says for how many seconds the rate makes it wait
+            # ``take`` says for how many seconds the rate makes it wait.
+            elif not self._stopping.wait(self._bucket.take()):
                 with self._lock:
                     if self._queue:  # else ``close`` has dropped it
                         return self._queue.popleft()

@@ -271,6 +271,7 @@ class Relisting:
         if made_for.reply is None:  # withdrawn meanwhile
             return
         config = serving.keys.states.config
+        # Without a deadline only a cluster that is watched already may be listed (``Relist``).
         if not serving.keys.published.served or (serving.run is None and asked.deadline is None):
             changing = f"the configuration of cluster {config.name} is being changed: run it again"
             asked.reply.set_exception(KubesyncError(changing))

@@ -54,6 +54,7 @@ class Lane:
     def due_at(self) -> float:
         """When (monotonic seconds) the next step can be done. AT_ONCE: now; ON_MESSAGE: nothing is to be done."""
         if self.under_way is not None:
+            # A task that has begun says with each step how long to pause. One that has not begun says when it is due.
             return max(self._not_before, AT_ONCE if self._steps is not None else self.under_way.due_at())
         return min((task.due_at() for task in self._tasks()), default=ON_MESSAGE)
 
