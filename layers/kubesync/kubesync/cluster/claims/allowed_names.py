@@ -207,7 +207,8 @@ class NamespaceLimit:
                 why = f"the objects of namespace {namespace} wait for {rules.max_waits_per_namespace} names (--max-waits{OF_NAMESPACE}"
                 problems += bounded(Problem("TooManyWaits", name.label, why) for name in refused)
                 assignment = replace(assignment, waits=assignment.waits - frozenset(refused))
-        # 2. Record sets at names where the key has none. Sets that the policy forbids to delete still count.
+        # 2. Record sets at names where the key has none (``fresh``). ``stays``: sets that the policy forbids to delete still count. ``more``: how
+        # many sets the key would have more than now.
         held = seen.claims | names_of(seen.intended) | {name for name, owner in owners.items() if owner == seen.key}
         places = {name.place for name in held}
         fresh = {key for key in assignment.intended if key.place not in places}

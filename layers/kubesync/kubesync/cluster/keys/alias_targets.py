@@ -105,6 +105,7 @@ class AliasTargets:
         clusters = {each.cluster for each in others}
         # All clusters hear of a new name: a key of theirs may claim it later. Otherwise only those that have a claim there.
         fresh = writable_clusters - {key.cluster} if self._dependents.follow(name, key) else clusters
+        # ``Follow.owns``: a cluster that has a claim there now also has the key planned again at once, because it may have changed its sets.
         for cluster in sorted(fresh | clusters):
             self._dependents.tell(cluster, Follow(name, key, cluster in clusters))
         return found | {other: self._book.known(other) for other in others}

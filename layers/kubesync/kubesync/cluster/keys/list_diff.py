@@ -215,7 +215,8 @@ class ListMerge:
     def _missed_by_watch(self, before: KeyState, seen: Observation) -> bool:
         """Whether a watch should have reported what is seen here: the object changed before the checkpoint, and is stored as it was before.
 
-        Does not find missed deletions: a list does not say when an object was deleted.
+        A full resync counts such keys for an alarm: a watch must not lose changes. Objects that an earlier list lacked (``Part.held``) do not
+        count. Missed deletions are not found: a list does not say when an object was deleted.
         """
         part, view = before.parts.get(PartId(seen.resource, seen.name)), self._states.listeners[seen.resource]
         recorded = view.checkpoint  # everything up to this version was recorded by watches (I1)
