@@ -65,6 +65,21 @@ def test_who_waits_for_a_name_is_looked_for_once_a_session_i7() -> None:
     assert _claims_read(deployment) == ["web.shop.svc.prod.example.com"]
 
 
+def test_who_waits_is_looked_for_at_each_name_that_changes() -> None:
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(saw(_asks("10.0.0.1", "www"), 5), saw(_asks("10.0.0.2", "www"), 6, "younger"))
+    session.land()
+
+    following = deployment.session()
+    assert [problem.code for problem in following.state("younger").problems] == ["NameTaken"]
+    following.record(saw(_asks("10.0.0.1", "new", "www"), 30))  # changes at other names only
+    following.land()
+    following.record(saw(_asks("10.0.0.2", "new", "www"), 40))  # now it publishes what the other one wants
+    following.land()
+    assert following.state("younger").problems == ()
+
+
 def test_line_of_a_name_is_read_with_the_other_claims_of_the_step_once_i7() -> None:
     deployment = FedDeployment()
     session = deployment.session()

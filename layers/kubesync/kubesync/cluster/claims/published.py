@@ -90,14 +90,8 @@ class PublishedSets:
 
         Keys that earlier sessions planned may wait in these queues. This session does not know them otherwise.
         """
-        # 1. Names where the key publishes something else from now on: other sets, or a conflict that comes or goes.
-        changed = {Name.of(k) for k in {*before.intended, *records} if before.intended.get(k) != records.get(k)}
-        changed |= before.conflicts.keys() ^ seen.conflicts.keys()
-        if before.key in self._dependents.looked or not changed:
-            return set()
-        # 2. All claims of the key at these names.
-        places = {name.place for name in changed}
-        return {name for name in before.claims if name.place in places}
+        places = _changed_places(before, seen, records)
+        return self._dependents.unread(before.key, {name for name in before.claims if name.place in places})
 
     def changed(
         self, before: KeyState, after: KeyState, waiters: Callable[[Name], Sequence[ObjectKey]]
@@ -125,7 +119,9 @@ class PublishedSets:
         notified = {key for key, each in behind.items() if differs(each, was, now)}
         for name in self.unread_queues(before, after, after.intended):
             notified.update(key for key in waiters(name)[:IN_LINE] if key.cluster == after.key.cluster)
-        self._dependents.looked.add(after.key)
+        places = _changed_places(before, after, after.intended)
+        read = {name for name in after.claims if name.place in places}
+        self._dependents.note_read(after.key, read, new=not before.claims)
         if before.intended.keys() != after.intended.keys():
             notified.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])
         for key in notified:
@@ -168,3 +164,9 @@ class PublishedSets:
                     replaced |= freed
                     marks.append(book.plan_next(key, name))
         return replaced, marks
+
+
+def _changed_places(before: KeyState, after: KeyState, records: _Sets) -> set[tuple[str, str]]:
+    """Zone id and name where the key publishes something else from now on: other sets (``records``), or a conflict comes or goes."""
+    changed = {Name.of(k) for k in {*before.intended, *records} if before.intended.get(k) != records.get(k)}
+    return {name.place for name in changed | (before.conflicts.keys() ^ after.conflicts.keys())}
