@@ -107,7 +107,9 @@ class ZoneQuestions:
         """Decide about units that Route 53 refused, write the decisions, and answer the zone."""
         states = self._states.states({refusal.unit.key for refusal in question.refusals})
         if self._ports.scheduler.monotonic() >= question.until:
-            self._send_answer(question, states)  # too late: the unit may be in a batch again, so release nothing of it
+            self._send_answer(
+                question, states
+            )  # too late: the zone may have sent the unit again. So only say what the keys want now
             return
         # A refusal counts only for a unit that the key still wants.
         wanted = (each for each in question.refusals if self._still_wants(each.unit, states[each.unit.key]))
@@ -116,7 +118,9 @@ class ZoneQuestions:
         marks = yield from self._close_keys(outcomes, "refused")
         decisions: list[messages.Decision] = []
         for outcome in outcomes:
-            mark = None if outcome.landed else marks.get(outcome.unit.key)
+            mark = (
+                None if outcome.landed else marks.get(outcome.unit.key)
+            )  # None too: the key has no change left to try
             retry_at = None if mark is None else mark.retry_at
             decisions.append(messages.Decision(outcome.unit, outcome.reason_code, retry_at, outcome.conflict))
         self._send_answer(question, states, tuple(decisions))

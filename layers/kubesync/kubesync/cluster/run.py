@@ -80,7 +80,7 @@ class LongWindow(Following):
                 yield from task.steps()
 
     def written(self, part: Recorded) -> None:
-        """Note what was recorded. Publish it now only if keys of several namespaces or windows wait for each other (``Turns.shared``), and not
+        """Note what was recorded. Publish it now only if keys of several namespaces or windows wait for each other (``Turns.mixed``), and not
         too often: otherwise it is published at the end of the window, because keys that are published together share batches.
         """
         self.changed |= part.written

@@ -70,7 +70,7 @@ class Published:
         return AT_ONCE if self._recorded or self._states.listed != self._listed else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
-        """Tell zones which views are complete now, and publish what was recorded first: some keys of it. Raises StoreError.
+        """Tell zones which views are complete now, and publish the oldest of what was recorded: at most KEYS_AT_A_TIME keys. Raises StoreError.
 
         A key that is closed and that no zone knows of is not published: it wants nothing.
         """
@@ -114,11 +114,10 @@ class Published:
             self._remember_zones(state.key, wanted)
             if not wanted:
                 idle.append(state.key)
-        self._listed = self._states.listed
+        name, listed = self._states.config.name, self._states.listed  # other zones learn of new views in the next step
         for zone_id, of_zone in intents.items():
             self._zones.add(zone_id)
-            name = self._states.config.name
-            self._ports.to_zone(zone_id, Publish(name, tuple(of_zone), since, inherited, of_list, listed=self._listed))
+            self._ports.to_zone(zone_id, Publish(name, tuple(of_zone), since, inherited, of_list, listed=listed))
         return idle
 
     def take_intents(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Intent, ...]:
@@ -132,7 +131,8 @@ class Published:
         return tuple(intents)
 
     def withdraw(self) -> None:
-        """Let zones drop all keys of the cluster, until its open keys are taken up again: another configuration begins, or none.
+        """Let zones drop all keys of the cluster, until its open keys are taken up again: another configuration begins, the same one begins again, or
+        none does.
 
         What is not published yet is dropped. But clusters are still told which keys to plan next: otherwise only the next session would find the
         marks of these keys.

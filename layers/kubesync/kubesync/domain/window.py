@@ -202,7 +202,7 @@ class Window:
         self._open(now)
         resource = snapshot.resource
         pending = {} if snapshot.store_went_back else self._events.get(resource, {})
-        if not pending:
+        if not pending:  # after a store that went back, the old version would hide newer events
             self._newest.pop(resource, None)
         self._events[resource] = {
             place: event for place, event in pending.items() if event.resource_version > snapshot.resource_version

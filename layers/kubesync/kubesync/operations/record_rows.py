@@ -154,7 +154,7 @@ class DryRunForecast:
 
         Args:
             policy: the cluster's: which changes it forbids.
-            conflicts: by service and name, why a set cannot be made.
+            conflicts: by service and name, why a set cannot be made: ``self.conflicts``, and what the keys' states say.
         """
         drifted: dict[ObjectKey, dict[RecordKey, Drift]] = defaultdict(dict)
         for drift in self.drifts:
@@ -174,7 +174,7 @@ class DryRunForecast:
                 reason = conflicts.get((str(key), Name.of(change.key)))
                 if by_hand is not None and by_hand.stands is not None and by_hand.what is Stands.FOREIGN:
                     reason = why_foreign(by_hand.key, by_hand.stands)
-                if reason and change.before is None:
+                if reason and change.before is None:  # a conflict keeps out only sets that are to be added
                     row["conflict"] = reason
                 found.append((change.key, str(key), row))
         return [row for _, _, row in sorted(found, key=lambda each: each[:2])]

@@ -138,7 +138,7 @@ class ResyncProgress:
             every_seconds: do nothing if the last question was less than so many seconds ago. 0: ask in any case.
 
         Raises:
-            StoreError: DynamoDB does not answer now.
+            StoreError: DynamoDB does not answer now. The caller may go on: the next question is soon.
         """
         now = self._master.parts.scheduler.monotonic()
         if not self._asks or now - self._asked_at < every_seconds:

@@ -215,7 +215,10 @@ class MetricsPublisher:
 
 
 def embedded(settings: Settings) -> Write:
-    """Return a function that writes the metrics that the settings ask for to standard output. CloudWatch charges for each metric."""
+    """Return a function that writes metrics to standard output: those that the settings ask for, because CloudWatch charges for each metric.
+
+    All, or only those of alarms (``dashboard_metrics``); of single clusters only with ``cluster_metrics``.
+    """
 
     def write(values: Mapping[str, float], dimension_sets: tuple[Mapping[str, str], ...]) -> None:
         wanted = values if settings.dashboard_metrics else {name: values[name] for name in values if name in ALARMED}

@@ -253,13 +253,16 @@ class ZoneJournal:
         gone. The inflight item is read on the way, which fills ``unclosed``.
 
         Raises:
+            NotMasterError: the item, or the journal, is of a later master.
             ZoneBlockedError: the item is of a later epoch than ours, although this session holds the lease. Else as ``read_journal``.
         """
         inflight = self.known_inflight()
         if inflight is None:
             return None
         if inflight.epoch > self._ports.fenced_writer.epoch:
-            # A successor that found no item need not swap the journal: it would not shut this master out of the zone (I2).
+            # Either a later master has announced a batch, or tables were lost or restored. The lease tells which: if another session holds it,
+            # this raises NotMasterError. The journal need not show a later master yet: one that found no item here has not swapped it
+            # (``lock_out_late_batches``), and its first batch may be on its way. To go on would be a write of a replaced master (I2).
             self._ports.check_holds_lease()
             raise ZoneBlockedError(
                 f"what is in flight in zone {self.zone_id} has epoch {inflight.epoch}, above ours "

@@ -101,13 +101,14 @@ class Passing:
         self._set_wait_of_leavers(heir_to - before, now + _TURN_SECONDS)
 
     def record_refused(self, unit: Unit, *, too_large: bool) -> None:
-        """Note that an heir was refused. Leavers of the name now wait ``_HEIR_SECONDS`` for the next heir, and no longer for this one.
+        """Note that an heir was refused, and that its cluster has decided to try it again.
 
+        Leavers of the name now wait ``_HEIR_SECONDS`` for the next heir, and no longer for this one.
         ``too_large``: both do not fit one batch. Then the leavers wait for as long as the heir wants the name.
         """
         if unit.name not in self._keys[unit.key].heir_to:
             return
-        # Another refusal must not prolong their wait: the time only ever becomes sooner.
+        # Another refusal must not prolong the longest wait.
         until = math.inf if too_large else self._now() + _HEIR_SECONDS
         if too_large or any(at > until for at in self._leavers.get(unit.name, {}).values()):
             self._set_wait_of_leavers((unit.name,), until)

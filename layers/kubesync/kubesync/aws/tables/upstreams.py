@@ -86,7 +86,7 @@ class UpstreamTable(Table):
     def read_all(
         self, wanted: Callable[[str], bool] = lambda _: True, *, nodes: bool = True
     ) -> Iterator[StoredUpstream]:
-        """Every ``wanted`` upstream, in order, removed ones included. Scans: for commands and full resyncs only.
+        """Every ``wanted`` upstream that is whole, in order, removed ones included. Scans: for commands and full resyncs only.
 
         Upstreams that are not wanted take no memory. ``nodes``: with False, the nodes are left out: they take none either.
         """

@@ -362,8 +362,9 @@ class ClaimBook:
         return frozenset(self._commit.given.get(key, ()))
 
     def heir(self, name: Name, key: ObjectKey) -> ObjectKey | None:
-        """The waiting key that receives the claim if ``key`` lets it go. None: it is no owner, nobody waits, neighbours share the claim,
-        or the next key is of a cluster that this master does not write for."""
+        """The next in line, if ``key`` can hand the claim on to it before its own set is deleted (ADR 0052). None: it does not own the claim,
+        or nobody will wait; or neighbours share the claim, or the next is of a cluster that this master does not write for: then it is let go
+        later (``_let_owned_go``)."""
         claim = self._claims.get(name)
         line = {} if claim is None or claim.owner != key or claim.types else self._future_waiters(claim)
         heir = line[first_place(line)] if line else None

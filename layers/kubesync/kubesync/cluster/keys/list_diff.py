@@ -49,11 +49,12 @@ class Absences:
     list (I5): ``missing``: those in scope that it lacks. ``unlisted``: the others that it lacks. Both say of each part whether its deletion is
     held back, because an earlier list lacked it. ``moved``: those that it shows at another key.
 
-    What follows from that: ``gone``: parts to delete. ``held``: parts whose deletion is held back. ``left``: parts that the configuration
-    leaves out. ``believed``: which deletions to remember as believed.
+    What follows from that, as ``ListMerge`` decides: ``gone``: parts to delete. ``held``: parts whose deletion is held back. ``left``: parts
+    that the configuration leaves out. ``believed``: which deletions to remember as believed.
     """
 
     def __init__(self, snapshot: Snapshot, generation: int, in_scope: Callable[[str], bool]) -> None:
+        """``in_scope``: whether the cluster watches this namespace."""
         owner_of = SOURCES[snapshot.resource].owner
         # By namespace and name: the name of the key that an object belongs to. None: it cannot move, or is not readable.
         self._owners = {

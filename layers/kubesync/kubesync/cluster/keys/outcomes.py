@@ -286,7 +286,7 @@ class Outcomes:
         """The mark after one more refusal: when to try again, and why it was refused."""
         attempts = mark.attempts + 1
         backoff = CONFLICT_CHECKS if all(o.conflict for o in outcomes) else RETRIES
-        # Keys that wait for one health check are tried together: Route 53 refuses one batch, and not one for each.
+        # 0.5, the middle, is no jitter. Keys that wait for one health check are tried together: Route 53 refuses one batch, not one for each.
         chance = 0.5 if all(o.code == "RoutingNotPossible" for o in outcomes) else self.committer.clock.random()
         retry_at = self.committer.clock.epoch_seconds() + backoff.delay(attempts, chance)
         reason = "; ".join(dict.fromkeys(o.reason for o in outcomes))[:1000]
@@ -432,17 +432,19 @@ def _without_claimed(
 
 
 def _reason_in_the_way(name: Name, state: KeyState, actual: Mapping[RecordKey, RecordSet]) -> str:
-    """Says what is in the way at a name, in the words of ``why_foreign``. Empty: nothing.
+    """Says which foreign set is in the way at a name, in the words of ``why_foreign``. Empty: none.
+
+    ``actual``: the sets there, without those that other keys have claimed.
 
     If the reason that is known is still true, returns that one: another reason would be written and audited at each check (I6).
     """
     wanted = sorted(key for key in state.intended if Name.of(key) == name)
     reasons = [
-        why_foreign(key, stands, None if key == other else other)
-        for key, stands in actual.items()
-        if key not in state.applied
-        for other in wanted
-        if in_the_way(key, stands, other, state.intended[other])
+        why_foreign(theirs, stands, None if theirs == ours else ours)
+        for theirs, stands in actual.items()
+        if theirs not in state.applied
+        for ours in wanted
+        if in_the_way(theirs, stands, ours, state.intended[ours])
     ]
     known = state.conflicts[name]
     return known if known in reasons else next(iter(reasons), "")

@@ -318,7 +318,7 @@ def preference(endpoint: Endpoint | Node) -> tuple[bool, int, int, str, str, str
 
 
 def node_document(node: Node) -> dict[str, str | int | bool]:
-    """The public form of a node: always ``ip``, ``port`` and ``ready``, and the other fields if they are known."""
+    """The public form of a node: always ``ip``, ``port`` and ``ready``, and the other fields where they differ from their default."""
     document: dict[str, str | int | bool] = {"ip": node.ip, "port": node.port, "ready": node.ready}
     for name, default in _SOMETIMES.items():
         if (value := getattr(node, name)) != default:
@@ -365,7 +365,7 @@ def digest(nodes: Sequence[Node]) -> str:
 def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list[list[Node]]:
     """Cut the nodes, in their order, into slices of at most ``max_bytes`` of canonical JSON each.
 
-    There is always at least one slice. A slice holds at least one node if there is one. DynamoDB counts about as many bytes as the
+    There is always at least one slice. A node that is larger has a slice to itself. DynamoDB counts about as many bytes as the
     JSON has: names and values, without quotes and commas, but with one to three bytes for each element.
     """
     edges = (0, *_cuts(sizes_of(nodes), max_bytes), len(nodes))

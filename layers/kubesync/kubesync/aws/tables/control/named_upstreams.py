@@ -142,7 +142,10 @@ def _parse(name: str, item: Item) -> NamedUpstream:
 
 
 def _source(member: MemberDocument) -> MemberSource:
-    """What a member names: a Service's upstream, another named upstream, or fixed addresses. Raises ValueError."""
+    """What a member names: a Service's upstream, another named upstream, or fixed addresses. It names exactly one: commands see to it.
+
+    Raises ValueError.
+    """
     if member.service:
         return parse_service(member.service)
     return NamedOf(member.upstream) if member.upstream else parse_static(member.static)
