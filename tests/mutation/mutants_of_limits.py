@@ -6,6 +6,7 @@ from mutation.mutant import Mutant
 
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
+_COUNTS = "unit/aws/tables/test_name_counts.py::"
 _CAPS = "integration/names/test_caps_of_a_namespace.py::"
 _FULL = "integration/names/test_heirs_in_a_full_namespace.py::"
 _FILE = "domain/dns/permissions.py"
@@ -148,17 +149,44 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="who waits for room hears of it also in a namespace that has taken less than half of a limit",
         invariants="I9",
         file="aws/tables/name_counts.py",
-        old="if change < 0 and kind in self._most)\n",
-        new="if change < 0 and kind in self._most and 2 * self.used(of, kind) >= self._most[kind])\n",
+        old="            if kind == SETS:\n",
+        new="            if kind == SETS and 2 * self.used(namespace, kind) >= self._most[kind]:\n",
         caught_by=(
             _CAPS + "test_i9_service_that_needs_more_than_half_of_the_cap_comes_when_a_nearly_empty_namespace_has_room",
         ),
     ),
     Mutant(
+        name="room-of-the-same-window-tells-nobody",
+        without="who is refused in the transaction that makes room hears of it",
+        invariants="I9",
+        file="aws/tables/name_counts.py",
+        old="if state.key.namespace in namespaces and is_over(state)}",
+        new="if False}",
+        caught_by=(_CAPS + "test_i9_who_is_refused_in_the_window_that_makes_room_comes_too",),
+    ),
+    Mutant(
+        name="room-for-sets-tells-who-waits-for-names",
+        without="who waits for a name is planned again whenever a record set of its namespace goes",
+        invariants="I7",
+        file="aws/tables/name_counts.py",
+        old=' for item in items if item.get("sets")}',
+        new=" for item in items}",
+        caught_by=(_COUNTS + "test_i7_who_waits_for_record_sets_is_read_once_and_then_known",),
+    ),
+    Mutant(
+        name="who-waits-for-sets-is-read-at-each-change",
+        without="marks of keys that wait for room are read whenever a record set goes",
+        invariants="I7",
+        file="aws/tables/name_counts.py",
+        old="                if namespace not in self._over_sets:\n",
+        new="                if True:\n",
+        caught_by=(_COUNTS + "test_i7_nobody_is_asked_for_again_in_a_namespace_where_nobody_waits",),
+    ),
+    Mutant(
         name="names-limit-tells-nobody",
         without="who waits for room for a name is planned again when there is some",
         invariants="I9",
-        file="cluster/keys/planner.py",
+        file="aws/tables/name_counts.py",
         old="endswith(OF_NAMESPACE)",
         new='endswith("-sets" + OF_NAMESPACE)',
         caught_by=(_LIMITS + "test_i9_all_that_wait_for_room_in_their_namespace_hear_of_it",),
@@ -168,8 +196,8 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="whom the release before has refused a name waits for room from its next change on",
         invariants="I9",
         file="cluster/keys/planner.py",
-        old="        if (over := _beyond(after)) or _beyond(before):\n",
-        new="        if (over := _beyond(after)) != _beyond(before):\n",
+        old="        if is_over(after) or is_over(before):\n",
+        new="        if is_over(after) != is_over(before):\n",
         caught_by=(
             _CAPS + "test_i9_who_was_refused_a_name_by_the_release_before_waits_for_room_from_its_next_change_on",
         ),

@@ -173,6 +173,27 @@ def test_i9_service_that_needs_more_than_half_of_the_cap_comes_when_a_nearly_emp
     deployment.close()
 
 
+@pytest.mark.parametrize("apart", [False, True], ids=["in one window", "in two windows"])
+def test_i9_who_is_refused_in_the_window_that_makes_room_comes_too(*, apart: bool) -> None:
+    deployment = capped(max_waits_per_namespace=1)
+    deployment.apply("owner", service("n0.example.com", "n1.example.com"), namespace="other")
+    deployment.start()
+    deployment.pass_time(4.0)
+    deployment.apply("older", service(created=1))
+    deployment.apply("younger", service("n1.example.com", created=9))
+    deployment.pass_time(4.0)
+    assert lines(deployment) == ["younger"]
+
+    deployment.apply("older", service("n0.example.com", created=1))  # planned first, so it finds no room yet
+    if apart:
+        deployment.pass_time(4.0)
+    deployment.apply("younger", service(created=9))
+    deployment.pass_time(20.0)
+
+    assert (lines(deployment), problems(deployment, "TooManyWaits"), over(deployment)) == (["older"], {}, [])
+    deployment.close()
+
+
 def test_i9_what_stands_goes_on_beyond_the_cap_and_may_change(sets: Deployment) -> None:
     sets.world.configure("prod", domain_filter=FILTER, max_record_sets_per_namespace=2)
     sets.pass_time(70.0)

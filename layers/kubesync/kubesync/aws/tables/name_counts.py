@@ -5,7 +5,7 @@
     <cluster>#asked       <namespace>           count of names that its Services hold and asked for
     <cluster>#waits       <namespace>           count of places in lines, in steps
     <cluster>#sets        <namespace>           count of record sets that stand or are to come, in steps
-    <cluster>#over        <namespace>/<key>     nothing: the key waits until its namespace has room
+    <cluster>#over        <namespace>/<key>     the key waits until its namespace has room; sets: true if it waits for room for record sets
 
     a key's claims change ── its transaction adds the difference to the item
     a complete list       ── every key is read anyway: ``begin``, ``tally`` each, compare with the items, ``done``
@@ -24,7 +24,7 @@ from typing import Final
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key
 from kubesync.aws.tables.items import Table, put, update
-from kubesync.domain.dns.permissions import NameRules, counts_for_namespace
+from kubesync.domain.dns.permissions import OF_NAMESPACE, NameRules, counts_for_namespace
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState
 
@@ -44,6 +44,16 @@ _REPLANNED: Final = 50  # so many of those that wait for room are planned at a t
 def _count_key(cluster: str, counted: CountKey) -> Key:
     kind, namespace = counted
     return Key(STATE, f"{cluster}#{kind}", namespace)
+
+
+def is_over(state: KeyState) -> bool:
+    """Whether a limit of its namespace keeps the key from something that it asks for."""
+    return any(problem.message.endswith(OF_NAMESPACE) for problem in state.problems)
+
+
+def _is_over_sets(state: KeyState) -> bool:
+    """Whether that is the limit of record sets."""
+    return any(problem.code == "TooManyRecordSets" for problem in state.problems)
 
 
 class NameCountTable(Table):
@@ -67,11 +77,18 @@ class NameCountTable(Table):
         items = self._store.query(STATE, f"{cluster}#{_OVER}", prefix=f"{namespace}/", limit=_REPLANNED)
         return [ObjectKey.at(cluster, item["sk"]) for item in items]
 
+    def over_sets(self, cluster: str, namespace: str) -> set[ObjectKey]:
+        """All keys that wait until their namespace has room for record sets. The marks of the release before do not say so."""
+        items = self._store.query(STATE, f"{cluster}#{_OVER}", prefix=f"{namespace}/")
+        return {ObjectKey.at(cluster, item["sk"]) for item in items if item.get("sets")}
+
     @staticmethod
-    def mark_over(key: ObjectKey, *, over: bool) -> Action:
-        """Note that a key waits until its namespace has room, or no longer does."""
-        place = Key(STATE, f"{key.cluster}#{_OVER}", key.path)
-        return put(place) if over else Delete(place)
+    def mark_over(state: KeyState) -> Action:
+        """Note whether a key waits until its namespace has room."""
+        place = Key(STATE, f"{state.key.cluster}#{_OVER}", state.key.path)
+        if not is_over(state):
+            return Delete(place)
+        return put(place, sets=True) if _is_over_sets(state) else put(place)
 
     @staticmethod
     def correct(cluster: str, counted: CountKey, stored: int | None, right: int) -> Action:
@@ -104,6 +121,8 @@ class NameCounts:
             self._most = {NAMES: names, WAITS: rules.max_waits_per_namespace, SETS: sets}
         self._known: dict[CountKey, int] = {}  # counts that were read, with all changes since
         self._unwritten = Counter[CountKey]()  # counted here and not in the item yet: less than a step each
+        # By namespace: the keys that wait for room for record sets. Read once a session, when a namespace first has fewer sets.
+        self._over_sets: dict[str, set[ObjectKey]] = {}
         self._reserved: dict[ObjectKey, set[str]] = {}  # by key, the names for which room is kept free (``reserve``)
         # During a list, what each key takes (``usage``).
         self._tallied: dict[ObjectKey, Mapping[str, int]] | None = None
@@ -129,14 +148,27 @@ class NameCounts:
             self._known[counted] = self._table.stored(self._cluster, counted) + self._unwritten[counted]
         return self._known[counted]
 
-    def keys_with_room(self, changes: Mapping[CountKey, int]) -> list[ObjectKey]:
-        """Keys to plan again once these changes are written: they wait for room in a namespace of which a count gets smaller.
+    def keys_with_room(self, changes: Mapping[CountKey, int], states: Iterable[KeyState]) -> list[ObjectKey]:
+        """Keys to plan again once a transaction with these changes is written: they wait for room in a namespace of which a count gets smaller.
 
-        The committer asks this for each transaction. A namespace may have such keys although it has taken little: a key gets all of its new
-        record sets or none, so it waits if it needs more than is left.
+        the count       who is planned again
+        ---------       --------------------
+        any             keys that this transaction writes (``states``): their marks are not in the table yet
+        record sets     keys that wait for these: a key gets all of its new sets or none, so it may wait although few are taken
+        of which half   some of the keys that wait for anything. A namespace that has taken less has room for names and places
+        is taken
         """
-        smaller = dict.fromkeys(of for (kind, of), change in changes.items() if change < 0 and kind in self._most)
-        return [key for namespace in smaller for key in self._table.over(self._cluster, namespace)]
+        smaller = [of for of, change in changes.items() if change < 0 and of[0] in self._most]
+        namespaces = {namespace for _, namespace in smaller}
+        found = {state.key for state in states if state.key.namespace in namespaces and is_over(state)}
+        for kind, namespace in smaller:
+            if kind == SETS:
+                if namespace not in self._over_sets:
+                    self._over_sets[namespace] = self._table.over_sets(self._cluster, namespace)
+                found.update(sorted(self._over_sets[namespace])[:_REPLANNED])
+            if 2 * self.used(namespace, kind) >= self._most[kind]:
+                found.update(self._table.over(self._cluster, namespace))
+        return sorted(found)
 
     def reserve(self, key: ObjectKey, name: str) -> None:
         """Keep room free for a name that a key of the same namespace gave to this key, until this key is planned (``written``)."""
@@ -150,6 +182,7 @@ class NameCounts:
     def forget(self) -> None:
         """Read the items again next time: the cluster begins anew from what is stored."""
         self._known.clear()
+        self._over_sets.clear()
         self._reserved.clear()
 
     def additions(self, changes: Mapping[CountKey, int]) -> list[Action]:
@@ -181,6 +214,9 @@ class NameCounts:
             if counted in self._known:
                 self._known[counted] += change
             self._unwritten[counted] += change - self._step(counted, change)
+        for state in states:
+            if (over := self._over_sets.get(state.key.namespace)) is not None:
+                (over.add if _is_over_sets(state) else over.discard)(state.key)
         for state in states if self._reserved else ():
             # If the key was planned, it has taken its names, or does not want them: their room is not kept any more. If the transaction only closed
             # a batch of the key, the key still waits for them.

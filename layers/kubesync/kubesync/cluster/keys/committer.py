@@ -394,7 +394,7 @@ class Committer:
         """Write one transaction, with its counts and audit entries, and take over what it changed: caches, counts, ``recorded``."""
         actions = [*chunk.actions, *self.states.counts.additions(chunk.counts)]
         # Keys that waited until their namespaces have room, and may fit now: they are planned next.
-        fitting = self.states.counts.keys_with_room(chunk.counts)
+        fitting = self.states.counts.keys_with_room(chunk.counts, chunk.states)
         if chunk.entries:
             name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch_seconds()
             actions.append(self.states.tables.audit.changes(name, chunk.entries, epoch, now, chunk.token))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from kubesync.aws.tables.name_counts import is_over
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, keep_to_held_names
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.dependents import Dependents
@@ -21,7 +22,6 @@ from kubesync.cluster.keys.key_writes import NO_WRITES, KeyWrite, OrderedWrites,
 from kubesync.cluster.keys.shared import SharedReader, change_marks, index_updates
 from kubesync.cluster.keys.upstream_plans import UpstreamPlans
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
-from kubesync.domain.dns.permissions import OF_NAMESPACE
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Assignment, Policy, assign_names, changes_of, claims_to_leave, surplus
@@ -294,8 +294,8 @@ class Planner:
         if after == before and not pieces:
             return None
         # Also if the key was over a limit before: the release before this one refuses a name and writes no mark.
-        if (over := _beyond(after)) or _beyond(before):
-            pieces.append(Piece((self._states.tables.name_counts.mark_over(seen.key, over=over),)))
+        if is_over(after) or is_over(before):
+            pieces.append(Piece((self._states.tables.name_counts.mark_over(after),)))
         pieces += [Piece((mark,)) for mark in self._targets.marks(seen.key)]
         return KeyWrite(before, after, tuple(pieces), tuple(record_entries(before, after, of_records)))
 
@@ -441,8 +441,3 @@ class Planner:
         if before.opened is not None and same and not before.set_aside:
             return replace(after, opened=before.opened)
         return replace(after, opened=OpenMark(cause=why, since=since))
-
-
-def _beyond(state: KeyState) -> bool:
-    """Whether a limit of its namespace keeps the key from something that it asks for."""
-    return any(problem.message.endswith(OF_NAMESPACE) for problem in state.problems)
