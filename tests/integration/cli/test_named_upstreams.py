@@ -39,7 +39,7 @@ def test_way_of_a_named_upstream(stack: CliStack) -> None:
         0,
         [
             "named upstream shop registered: 2 members, for proxies as named/shop",
-            "there is no upstream prod/shop/web/80/TCP yet: it adds no nodes until its Service exists",
+            "there is no upstream prod/shop/web/80/TCP yet: it adds no nodes until its Service exists and has that port",
         ],
     )
     assert stack.call("upstream", "show", "shop").out.splitlines()[0].startswith("named/shop, ")

@@ -226,8 +226,8 @@ def without_parts(
     """The key after a complete list (``snapshot``) that lacks objects of its parts (``absent``).
 
     An object that a complete list lacks is deleted. So its part becomes a tombstone with the list's version, against older events. With
-    ``hold``, the guard does not believe the list (``judge_absences``): then the part keeps its value and is marked as held, until a
-    person confirms the deletion or the object reappears.
+    ``hold``, the guard does not believe the list (``judge_absences``), or that a configuration leaves so many objects out: then the part keeps
+    its value and is marked as held, until a person confirms the deletion or the object reappears.
     """
     parts = dict(state.parts)
     for part_id in absent:

@@ -394,8 +394,8 @@ class ClusterResync:
 def _failure_reason(failed: messages.ListingFailedError) -> str:
     """Return the end of the sentence "cluster X could not be listed", which says why.
 
-    Without an error of a listener, the time was over: because of a ``problem`` that the cluster's actor knows, or nobody answered. Else the
-    errors are named, with advice.
+    If the cluster's actor knows a ``problem``, or no listener has an error, the time was over: because of the problem, or nobody answered. Else
+    the errors are named, with advice.
     """
     if failed.problem or not failed.errors:
         return f" in time ({failed.problem or 'no answer'})"

@@ -190,8 +190,8 @@ class LeaseKeeper:
     def _record_schema(self, before: Lease) -> None:
         """Record the schema version of this session (``LeaseTable.raise_schema``). While DynamoDB is busy, tries until the time to write is over.
 
-        On any other error, or then, releases the lease and raises. This session has written nothing, so it leaves to the next one the same
-        zones to settle as the last one left to it (``before``).
+        On any other error, or then, releases the lease and raises. This session has written nothing, so it leaves to the next one the zones
+        that it would have had to settle itself (``to_settle``).
         """
         while True:
             try:

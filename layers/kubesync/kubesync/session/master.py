@@ -152,9 +152,9 @@ class Master:
         return self.tables.reads(lambda thing: self._read(partial(call, thing)), things)
 
     def _read[R](self, call: Callable[[], R]) -> R | None:
-        """Read what a take-over needs, for many clusters or zones at once. None: a newer release wrote one of the items.
+        """Read what a take-over needs: of all clusters together, or of one cluster or zone. None: a newer release wrote one of the items.
 
-        Then each cluster or zone reads its own, so only the one that this item belongs to cannot work.
+        Whom the item concerns reads its own again later, and then cannot work. Others can.
         """
         try:
             return self._retry(call)

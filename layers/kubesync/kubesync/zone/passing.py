@@ -277,7 +277,9 @@ class Passing:
 
 
 def _forms_after(units: Iterable[Unit]) -> dict[Name, Form | None]:
-    """Return, by claim, the form that its sets have after these units. None: they are deleted. Leaves out claims whose sets keep their form.
+    """Return, by claim, what these units do. None: a set of it is deleted. Else: the form of a set that comes or turns.
+
+    Leaves out claims of which sets only get other values.
 
     If several of the lines below speak of one claim, the last one holds: a claim may lose a set of one type and get one of another.
     """

@@ -247,7 +247,8 @@ class ZoneQueue:
         keeps. Then returns the first that applies:
 
             conflict checks     they go first, or there is nothing to send or to ask
-            questions           always, unless a full batch is ready, and has units of each namespace that must be asked
+            questions           keys must be asked, unless as many intents are in use as the zone keeps, or a full batch is ready that has units of
+                                each namespace that must be asked
             a batch             there are units
             a try to add sets   the zone is full (``_due_of_full_zone``)
         """

@@ -107,7 +107,7 @@ class KnownSets:
 
     def names_to_read(self, units: Iterable[Unit]) -> set[str]:
         """Return the names that the writer must read before it sends these units: nothing is known of them, and a unit creates a set with a
-        routing policy there. Only at such names can sets of several keys stand side by side.
+        routing policy there. Only at such names can another key have a set of the same type.
         """
         unknown = (unit for unit in units if unit.name not in self._at)
         return {unit.name for unit in unknown if any(each.routing != SIMPLE for _, each in unit.creates)}

@@ -96,8 +96,8 @@ class QueuedKey:
     def end_wait(self, unit: Unit) -> None:
         """End the wait of a refused unit, if there is one."""
         if unit in self.refused_units:
-            # The mapping may be ``_NONE``, which keys share: it is replaced, never changed. To copy it as a whole hashes no unit again: to
-            # hash one is slow, and a key may have thousands.
+            # The mapping is never changed, but replaced. To copy it as a whole hashes no unit again: to hash one is slow, and a key may have
+            # thousands.
             self.refused_units = left = {**self.refused_units}
             del left[unit]
 

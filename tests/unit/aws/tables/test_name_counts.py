@@ -31,7 +31,7 @@ def counts_of(store: MemoryStore) -> NameCounts:
 def waits(store: MemoryStore, name: str, code: str, option: str) -> KeyState:
     """A key that a limit of its namespace keeps out, as it is stored."""
     state = KeyState(a_key(name), problems=(Problem(code, "www", f"no room (--max-{option}-per-namespace)"),))
-    store.write(NameCountTable.mark_over(state))
+    store.transact([NameCountTable.mark_over(state)], name)
     return state
 
 

@@ -142,7 +142,8 @@ class FencedWriter:
     def write_without_lease_check(self, cluster: str, actions: Sequence[Action], token: str) -> None:
         """Try once to write, also after the lease was lost. Only the cluster's fence is checked, which another master may not have raised yet.
 
-        An actor calls it to store why it ended. There is no second try: the process is about to end.
+        It is called to store that a listener ended because the lease was lost, and that a plan of a large key failed, perhaps for that reason.
+        There is no second try: what may be lost is only a note.
 
         Args:
             actions: they have no conditions. So only the fence can refuse the transaction.

@@ -305,7 +305,8 @@ class ListMerge:
 
     def _without_unused_sources(self, state: KeyState) -> KeyState:
         """Drop parts of resources that are no longer read: for example Endpoints, if the cluster reads EndpointSlices now. Only ``merged``
-        calls it: until the new resource is listed, the old parts keep the record sets."""
+        calls it: lists follow every change of the configuration. Until the new resource is listed, endpoints count as unknown, so what depends
+        on them stays (``Planner._desired``)."""
         views = self._states.listeners
         parts = {part_id: part for part_id, part in state.parts.items() if part_id.resource in views}
         return state if len(parts) == len(state.parts) else replace(state, parts=parts)

@@ -368,12 +368,12 @@ def parse(item: Item) -> ClusterConfig:
 
 def lost_clusters(store: Store, registered: Collection[str], known: int | None) -> tuple[str, ...]:
     """The names of lost clusters: their configurations are gone, although nobody removed these clusters. To look costs a scan, so it looks only
-    if the registry has got smaller (I7).
+    if the registry has got smaller, or is empty (I7).
 
     clusters in the registry                    read besides                result
     ------------------------                    ------------                ------
-    of the shard, at least as many as a         nothing                     none is lost
-      session saw last
+    of the shard, at least one, and as many     nothing                     none is lost
+      as a session saw last
     fewer, or it is not known how many          the control table           clusters that have listener items and no configuration: a removal
                                                                             deletes both. A fence alone means nothing: it stays after a removal
     none in any shard, and no listener items    one item of the             one empty name if there is an item: some cluster is lost, but

@@ -11,7 +11,7 @@ cluster#<cluster>     identity              uid of Service default/kubernetes, a
 cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
 cluster#<cluster>     planning              well_of, under_way, deaths, tx; only if a key was ever large (``domain.large_keys``)
 
-Times that are numbers are milliseconds since 1970, but those in ``ends`` are seconds.
+Times that are numbers are milliseconds since 1970; those in ``ends`` are seconds, those in ``believed`` and ``pending`` are minutes.
 
 A *checkpoint* is the version up to which everything that a listener read is durable: the next session reads on from there.
 """
