@@ -7,6 +7,7 @@ from mutation.mutant import Mutant
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
 _COUNTS = "unit/aws/tables/test_name_counts.py::"
+_ROOM = "integration/names/test_room_of_a_namespace.py::"
 _CAPS = "integration/names/test_caps_of_a_namespace.py::"
 _FULL = "integration/names/test_heirs_in_a_full_namespace.py::"
 _FILE = "domain/dns/permissions.py"
@@ -145,15 +146,31 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         section=23,
     ),
     Mutant(
-        name="emptier-namespace-tells-nobody",
-        without="who waits for room hears of it also in a namespace that has taken less than half of a limit",
+        name="who-waits-for-room-is-told-once",
+        without="every key that goes tells who waits for its room, not only the first of a session",
         invariants="I9",
         file="aws/tables/name_counts.py",
-        old="            if kind == SETS:\n",
-        new="            if kind == SETS and 2 * self.used(namespace, kind) >= self._most[kind]:\n",
-        caught_by=(
-            _CAPS + "test_i9_service_that_needs_more_than_half_of_the_cap_comes_when_a_nearly_empty_namespace_has_room",
-        ),
+        old="            found.update(self._waiting[namespace].take(frozenset({kind})))\n",
+        new="",
+        caught_by=(_ROOM + "test_i9_fifty_that_never_fit_keep_nobody_from_room",),
+    ),
+    Mutant(
+        name="the-first-that-wait-are-told-again-and-again",
+        without="whoever waits for room gets a turn, also behind fifty that never fit",
+        invariants="I9",
+        file="aws/tables/name_counts.py",
+        old="            self._last[kinds] = found[-1]\n",
+        new="            pass\n",
+        caught_by=(_ROOM + "test_i9_fifty_that_never_fit_keep_nobody_from_room",),
+    ),
+    Mutant(
+        name="who-was-not-told-is-not-told-later",
+        without="the first key that goes in a session tells whoever waits, whatever for: the session before may have died before it did",
+        invariants="I9",
+        file="aws/tables/name_counts.py",
+        old="                found.update(self._waiting[namespace].take(_ANY))\n",
+        new="",
+        caught_by=(_COUNTS + "test_i7_who_waits_for_record_sets_is_read_once_and_then_known",),
     ),
     Mutant(
         name="room-of-the-same-window-tells-nobody",
@@ -169,8 +186,8 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="who waits for a name is planned again whenever a record set of its namespace goes",
         invariants="I7",
         file="aws/tables/name_counts.py",
-        old=' for item in items if item.get("sets")}',
-        new=" for item in items}",
+        old="if self._lacks[key] & kinds)",
+        new="if True)",
         caught_by=(_COUNTS + "test_i7_who_waits_for_record_sets_is_read_once_and_then_known",),
     ),
     Mutant(
@@ -178,8 +195,8 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="marks of keys that wait for room are read whenever a record set goes",
         invariants="I7",
         file="aws/tables/name_counts.py",
-        old="                if namespace not in self._over_sets:\n",
-        new="                if True:\n",
+        old="            if namespace not in self._waiting:\n",
+        new="            if True:\n",
         caught_by=(_COUNTS + "test_i7_nobody_is_asked_for_again_in_a_namespace_where_nobody_waits",),
     ),
     Mutant(
@@ -187,8 +204,8 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="who waits for room for a name is planned again when there is some",
         invariants="I9",
         file="aws/tables/name_counts.py",
-        old="endswith(OF_NAMESPACE)",
-        new='endswith("-sets" + OF_NAMESPACE)',
+        old=".message.endswith(OF_NAMESPACE)",
+        new='.message.endswith("-sets" + OF_NAMESPACE)',
         caught_by=(_LIMITS + "test_i9_all_that_wait_for_room_in_their_namespace_hear_of_it",),
     ),
     Mutant(

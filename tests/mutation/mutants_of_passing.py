@@ -170,9 +170,20 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="the line of a name is read whenever its set changes",
         invariants="I7",
         file=_PUBLISHED,
-        old="        self._dependents.note_read(after.key, read, new=not before.claims)\n",
+        old="        self._dependents.note_read(after.key, read, new=not before.claims or read >= after.claims)\n",
         new="",
         caught_by=(_KEYS + "test_who_waits_for_a_name_is_looked_for_once_a_session_i7",),
+    ),
+    Mutant(
+        name="line-of-a-given-name-is-not-told",
+        without="who waits since an earlier session hears of the heir's sets",
+        invariants="I10",
+        file=_PUBLISHED,
+        old="        for name in read - before.claims:\n",
+        new="        for name in ():\n",
+        caught_by=(
+            "integration/names/test_queues_of_earlier_sessions.py::test_third_in_line_hears_of_the_second_once_it_has_the_name",
+        ),
     ),
     Mutant(
         name="line-of-one-name-stands-for-all",

@@ -229,9 +229,20 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="objects of one cluster that agree about a policy change their types with it",
         invariants="I9",
         file=_TURNING,
-        old="        if book.agreed_form(name):\n",
-        new="        if False:\n",
+        old="        if agreed is not None and all(",
+        new="        if False and all(",
         caught_by=(_TYPES + "test_policy_and_type_change_together",),
+    ),
+    Mutant(
+        name="an-agreed-form-lets-every-type-in",
+        without="who wants another type than the owners of a name agree on waits for the name",
+        invariants="I9",
+        file=_TURNING,
+        old='all((key.type == "CNAME") == agreed.cname for key in at[name.place]):',
+        new="True:",
+        caught_by=(
+            "integration/names/test_types_of_policies.py::test_older_object_has_a_free_name_where_a_cname_meets_an_address",
+        ),
     ),
     Mutant(
         name="a-type-of-another-key-is-foreign",

@@ -104,17 +104,27 @@ class _Shared:
         return self.known[reference]
 
 
-type OwnersOf = Callable[[Iterable[Name]], Mapping[Name, ObjectKey]]
-"""Who owns names now."""
+type Standing = tuple[ObjectKey, Mapping[RecordKey, tuple[RecordSet, ObjectKey]]]
+"""Who owns a claim now, and its sets, each with the object that has it."""
+type OwnersOf = Callable[[Iterable[Name]], Mapping[Name, Standing]]
+"""All claims at the places of names, as tables say."""
 
 
 def lint_report(given: Sequence[Given], namespace: str, config: ClusterConfig, owners_of: OwnersOf) -> dict[str, Any]:
     """The document of ``kubesync lint``. ``namespace``: of objects that name none."""
     objects, shared, lost = _read(given, namespace, config)
+    wants = {found.key: _want(found, config, shared) for found in objects}
     taken = NamesTaken(unknown=_IN_WORDS)
-    # The oldest gets a name that several want, as in a session.
-    by_age = sorted(objects, key=lambda found: (found.created_at, found.key))
-    rows = [_row(found, config, shared, taken, owners_of) for found in by_age]
+    # Who has a name keeps it, if it still wants it. Of the others the oldest gets a name that several want, as in a session.
+    standing = owners_of({name for want in wants.values() for name in names_of(want.records or {})})
+    keeps = {
+        owner
+        for name, (owner, _) in standing.items()
+        if owner in wants and name in names_of(wants[owner].records or {})
+    }
+    taken.stand({name: each for name, each in standing.items() if each[0] not in wants})
+    by_age = sorted(objects, key=lambda found: (found.key not in keeps, found.created_at, found.key))
+    rows = [_row(found, config, wants[found.key], taken) for found in by_age]
     rows.sort(key=lambda row: str(row["service"]))
     return {
         "ok": not lost and not any(row["problems"] for row in rows),
@@ -228,23 +238,26 @@ def _completed(service: Service, manifest: Mapping[str, Any]) -> Service:
     return service
 
 
-def _row(
-    found: _Found, config: ClusterConfig, shared: _Shared, taken: NamesTaken, owners_of: OwnersOf
-) -> dict[str, Any]:
+def _want(found: _Found, config: ClusterConfig, shared: _Shared) -> Desired:
     key, rules = found.key, rules_of(config)
     if not config.scope.holds(key.namespace):
         found.notes.append(f"cluster {config.name} does not watch namespace {key.namespace}: nothing is published")
-        want = Desired({}, {}, ())
-    elif KINDS[key.kind] not in config.kinds:
+        return Desired({}, {}, ())
+    if KINDS[key.kind] not in config.kinds:
         found.notes.append(f"cluster {config.name} reads no {key.kind}: nothing is published")
-        want = Desired({}, {}, ())
-    else:
-        want = _wanted(found, config, shared)
-        if found.service is not None and want.origins and without_valid_target(found.service.annotations, rules):
-            found.notes.append(NO_TARGET_LEFT)
+        return Desired({}, {}, ())
+    want = _wanted(found, config, shared)
+    if found.service is not None and want.origins and without_valid_target(found.service.annotations, rules):
+        found.notes.append(NO_TARGET_LEFT)
+    return want
+
+
+def _row(found: _Found, config: ClusterConfig, want: Desired, taken: NamesTaken) -> dict[str, Any]:
+    key = found.key
     records = dict(want.records or {})
-    assigned = taken.assign(key, records, owners_of(names_of(records)))
-    if silent := set(records) - set(assigned.intended) if not assigned.problems else set():
+    assigned = taken.assign(key, records)
+    reported = {problem.subject.split()[0] for problem in assigned.problems}
+    if silent := {each for each in records if each not in assigned.intended and each.name not in reported}:
         owners = ", ".join(map(str, taken.owners_at(silent)))
         found.notes.append(
             f"waits for {', '.join(sorted({record.name for record in silent}))}, where {owners} publishes the same"

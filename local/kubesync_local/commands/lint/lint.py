@@ -6,14 +6,18 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain
+from kubesync.aws.tables.state import StateTable
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import UsageError
 from kubesync.domain.objects import SERVICE, ObjectKey
+from kubesync.domain.plan import published_sets
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import Name
 from kubesync_local.documents.lint_refusals import LABEL_RULE, is_label
-from kubesync_local.documents.lint_report import Given, OwnersOf, lint_report
+from kubesync_local.documents.lint_report import Given, OwnersOf, Standing, lint_report
 from kubesync_local.documents.manifests import Manifest, read_manifests
 from kubesync_local.registration.name_rules import ONE_DAY, settled_rules
 from kubesync_local.terminal.escaping import spelled, with_spelled_subjects
@@ -49,13 +53,34 @@ def _rules(arguments: argparse.Namespace) -> tuple[ClusterConfig, OwnersOf]:
         return _default_rules(arguments.domain), lambda _names: {}
     work = Workplace()
     (config,) = work.chosen(arguments.cluster)
-    claims = ClaimTable(work.store)
+    return config, standing(work.store)
 
-    def owners_of(names: Iterable[Name]) -> Mapping[Name, ObjectKey]:
-        wanted = set(names)
-        return {name: claim.owner for name, claim in claims.read(wanted).items()} if wanted else {}
 
-    return config, owners_of
+def standing(store: Store) -> OwnersOf:
+    """Who has names now, by the tables."""
+    claims, states = ClaimTable(store), StateTable(store)
+
+    def owners_of(names: Iterable[Name]) -> Mapping[Name, Standing]:
+        found = dict[Name, Claim]()
+        for place in sorted({Name(name.zone_id, name.name) for name in names}):
+            found |= claims.read_all(place)
+        holders = sorted({holder for claim in found.values() for holder in claim.holders})
+        published = {state.key: published_sets(state) for state in states.load_each(holders)}
+        return {name: (claim.owner, _sets_of(claim, published)) for name, claim in found.items()}
+
+    return owners_of
+
+
+def _sets_of(
+    claim: Claim, published: Mapping[ObjectKey, Mapping[RecordKey, RecordSet]]
+) -> dict[RecordKey, tuple[RecordSet, ObjectKey]]:
+    """The sets of a claim, each with the object that has it."""
+    return {
+        key: (each, holder)
+        for holder in claim.holders
+        for key, each in published.get(holder, {}).items()
+        if Name.of(key) == claim.name
+    }
 
 
 def _default_rules(domain: str) -> ClusterConfig:

@@ -5,7 +5,7 @@
     <cluster>#asked       <namespace>           count of names that its Services hold and asked for
     <cluster>#waits       <namespace>           count of places in lines, in steps
     <cluster>#sets        <namespace>           count of record sets that stand or are to come, in steps
-    <cluster>#over        <namespace>/<key>     the key waits until its namespace has room; sets: true if it waits for room for record sets
+    <cluster>#over        <namespace>/<key>     the key waits until its namespace has room; room: of which counts (a list; none: not known)
 
     a key's claims change ── its transaction adds the difference to the item
     a complete list       ── every key is read anyway: ``begin``, ``tally`` each, compare with the items, ``done``
@@ -18,8 +18,10 @@ A *line* is the queue of keys that wait for a name; a key takes a *place* in it 
 Between two buckets of a list the cluster's actor serves its mailbox: keys that were tallied may change. ``written`` notes it.
 """
 
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
+from itertools import chain, islice
 from typing import Final
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key
@@ -46,14 +48,22 @@ def _count_key(cluster: str, counted: CountKey) -> Key:
     return Key(STATE, f"{cluster}#{kind}", namespace)
 
 
+_KIND_OF: Final = {
+    "TooManyNames": NAMES,
+    "TooManyWaits": WAITS,
+    "TooManyRecordSets": SETS,
+}  # by the code of the problem
+_ANY: Final = frozenset(_KIND_OF.values())
+
+
+def _lacks(state: KeyState) -> frozenset[str]:
+    """Of what the key waits for room in its namespace: NAMES, WAITS, SETS."""
+    return frozenset(_KIND_OF[each.code] for each in state.problems if each.message.endswith(OF_NAMESPACE))
+
+
 def is_over(state: KeyState) -> bool:
     """Whether a limit of its namespace keeps the key from something that it asks for."""
-    return any(problem.message.endswith(OF_NAMESPACE) for problem in state.problems)
-
-
-def _is_over_sets(state: KeyState) -> bool:
-    """Whether that is the limit of record sets."""
-    return any(problem.code == "TooManyRecordSets" for problem in state.problems)
+    return bool(_lacks(state))
 
 
 class NameCountTable(Table):
@@ -72,23 +82,16 @@ class NameCountTable(Table):
             for item in self._store.query(STATE, _count_key(cluster, (kind, "")).partition)
         }
 
-    def over(self, cluster: str, namespace: str) -> list[ObjectKey]:
-        """Some of the keys that wait until their namespace has room."""
-        items = self._store.query(STATE, f"{cluster}#{_OVER}", prefix=f"{namespace}/", limit=_REPLANNED)
-        return [ObjectKey.at(cluster, item["sk"]) for item in items]
-
-    def over_sets(self, cluster: str, namespace: str) -> set[ObjectKey]:
-        """All keys that wait until their namespace has room for record sets. The marks of the release before do not say so."""
+    def over(self, cluster: str, namespace: str) -> dict[ObjectKey, frozenset[str]]:
+        """The keys that wait until their namespace has room, each with what they wait for. Marks of the release before do not say what: any."""
         items = self._store.query(STATE, f"{cluster}#{_OVER}", prefix=f"{namespace}/")
-        return {ObjectKey.at(cluster, item["sk"]) for item in items if item.get("sets")}
+        return {ObjectKey.at(cluster, item["sk"]): frozenset(item.get("room") or _ANY) for item in items}
 
     @staticmethod
     def mark_over(state: KeyState) -> Action:
         """Note whether a key waits until its namespace has room."""
         place = Key(STATE, f"{state.key.cluster}#{_OVER}", state.key.path)
-        if not is_over(state):
-            return Delete(place)
-        return put(place, sets=True) if _is_over_sets(state) else put(place)
+        return put(place, room=sorted(_lacks(state))) if is_over(state) else Delete(place)
 
     @staticmethod
     def correct(cluster: str, counted: CountKey, stored: int | None, right: int) -> Action:
@@ -99,6 +102,37 @@ class NameCountTable(Table):
         place = _count_key(cluster, counted)
         guard = (Absent(),) if stored is None else (Equals("count", stored),)
         return put(place, *guard, count=right) if right else Delete(place, guard)
+
+
+class _Waiting:
+    """The keys of a namespace that wait for room. All get their turn: the same ones may have been planned again for nothing.
+
+    ``_lacks``: by key, what it waits for: NAMES, WAITS, SETS. ``_line``: the keys, sorted. ``_last``: by what became free, the key that ``take``
+    returned last.
+    """
+
+    def __init__(self, lacks: dict[ObjectKey, frozenset[str]]) -> None:
+        self._lacks = lacks
+        self._line = sorted(lacks)
+        self._last: dict[frozenset[str], ObjectKey] = {}
+
+    def take(self, kinds: frozenset[str]) -> list[ObjectKey]:
+        """The next ``_REPLANNED`` keys that wait for one of these kinds: behind those of the last call, and from the beginning again."""
+        at = bisect_right(self._line, self._last[kinds]) if kinds in self._last else 0
+        after = chain(islice(self._line, at, None), islice(self._line, at))
+        found = list(islice((key for key in after if self._lacks[key] & kinds), _REPLANNED))
+        if found:
+            self._last[kinds] = found[-1]
+        return found
+
+    def note(self, key: ObjectKey, lacks: frozenset[str]) -> None:
+        """Note what a key waits for from now on. Empty: for nothing."""
+        if not lacks and self._lacks.pop(key, None) is not None:
+            del self._line[bisect_right(self._line, key) - 1]
+        elif lacks:
+            if key not in self._lacks:
+                insort(self._line, key)
+            self._lacks[key] = lacks
 
 
 class NameCounts:
@@ -121,8 +155,8 @@ class NameCounts:
             self._most = {NAMES: names, WAITS: rules.max_waits_per_namespace, SETS: sets}
         self._known: dict[CountKey, int] = {}  # counts that were read, with all changes since
         self._unwritten = Counter[CountKey]()  # counted here and not in the item yet: less than a step each
-        # By namespace: the keys that wait for room for record sets. Read once a session, when a namespace first has fewer sets.
-        self._over_sets: dict[str, set[ObjectKey]] = {}
+        # By namespace: the keys that wait for room. Read once a session, when a count of the namespace first gets smaller.
+        self._waiting: dict[str, _Waiting] = {}
         self._reserved: dict[ObjectKey, set[str]] = {}  # by key, the names for which room is kept free (``reserve``)
         # During a list, what each key takes (``usage``).
         self._tallied: dict[ObjectKey, Mapping[str, int]] | None = None
@@ -151,23 +185,20 @@ class NameCounts:
     def keys_with_room(self, changes: Mapping[CountKey, int], states: Iterable[KeyState]) -> list[ObjectKey]:
         """Keys to plan again once a transaction with these changes is written: they wait for room in a namespace of which a count gets smaller.
 
-        the count       who is planned again
-        ---------       --------------------
-        any             keys that this transaction writes (``states``): their marks are not in the table yet
-        record sets     keys that wait for these: a key gets all of its new sets or none, so it may wait although few are taken
-        of which half   some of the keys that wait for anything. A namespace that has taken less has room for names and places
-        is taken
+        the namespace's count                          who is planned again
+        ---------------------                          --------------------
+        any                                            keys that this transaction writes (``states``): their marks are not in the table yet
+        the first that gets smaller in this session    of all that wait, ``_REPLANNED``: the session before may have died before it told them
+        a further one                                  the next ``_REPLANNED`` of those that wait for this
         """
         smaller = [of for of, change in changes.items() if change < 0 and of[0] in self._most]
         namespaces = {namespace for _, namespace in smaller}
         found = {state.key for state in states if state.key.namespace in namespaces and is_over(state)}
         for kind, namespace in smaller:
-            if kind == SETS:
-                if namespace not in self._over_sets:
-                    self._over_sets[namespace] = self._table.over_sets(self._cluster, namespace)
-                found.update(sorted(self._over_sets[namespace])[:_REPLANNED])
-            if 2 * self.used(namespace, kind) >= self._most[kind]:
-                found.update(self._table.over(self._cluster, namespace))
+            if namespace not in self._waiting:
+                self._waiting[namespace] = _Waiting(self._table.over(self._cluster, namespace))
+                found.update(self._waiting[namespace].take(_ANY))
+            found.update(self._waiting[namespace].take(frozenset({kind})))
         return sorted(found)
 
     def reserve(self, key: ObjectKey, name: str) -> None:
@@ -182,7 +213,7 @@ class NameCounts:
     def forget(self) -> None:
         """Read the items again next time: the cluster begins anew from what is stored."""
         self._known.clear()
-        self._over_sets.clear()
+        self._waiting.clear()
         self._reserved.clear()
 
     def additions(self, changes: Mapping[CountKey, int]) -> list[Action]:
@@ -215,8 +246,8 @@ class NameCounts:
                 self._known[counted] += change
             self._unwritten[counted] += change - self._step(counted, change)
         for state in states:
-            if (over := self._over_sets.get(state.key.namespace)) is not None:
-                (over.add if _is_over_sets(state) else over.discard)(state.key)
+            if (waiting := self._waiting.get(state.key.namespace)) is not None:
+                waiting.note(state.key, _lacks(state))
         for state in states if self._reserved else ():
             # If the key was planned, it has taken its names, or does not want them: their room is not kept any more. If the transaction only closed
             # a batch of the key, the key still waits for them.

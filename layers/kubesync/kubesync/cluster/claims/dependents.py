@@ -16,7 +16,7 @@ class Dependents:
 
     ``wanted``: by owner of names, the waiting keys that this session has planned, each with the sets that it wants at the owner's names.
     ``looked``: by owner, claims whose stored queues were read in this session. Keys that join a queue later are planned, so ``wanted`` has them.
-        None: all, because the owner has no claim of an earlier session. So a first list keeps no names here.
+        None: all, because the owner has no other claim of an earlier session. So a first list keeps no names here.
     ``followers``: by name, the keys whose aliases lead to it (ADR 0063). ``tell``: sends to another cluster.
     """
 
@@ -31,7 +31,10 @@ class Dependents:
         return set() if looked is None else claims.difference(looked)
 
     def note_read(self, owner: ObjectKey, claims: set[Name], *, new: bool) -> None:
-        """Note that these queues were read. ``new``: the key had no claim until now."""
+        """Note that these queues were read. ``new``: these are all claims that the key has, or it had none until now.
+
+        Claims that it is given later do not count here: their queues are read when it gets them (``PublishedSets.changed``).
+        """
         looked = self.looked.get(owner, ())
         self.looked[owner] = None if new or looked is None else (*looked, *claims.difference(looked))
 

@@ -119,9 +119,14 @@ class PublishedSets:
         notified = {key for key, each in behind.items() if differs(each, was, now)}
         for name in self.unread_queues(before, after, after.intended):
             notified.update(key for key in waiters(name)[:IN_LINE] if key.cluster == after.key.cluster)
+        # A claim that it was given has a queue of earlier sessions too. Who was planned since is in ``behind``.
         places = _changed_places(before, after, after.intended)
         read = {name for name in after.claims if name.place in places}
-        self._dependents.note_read(after.key, read, new=not before.claims)
+        for name in read - before.claims:
+            notified.update(
+                key for key in waiters(name)[:IN_LINE] if key.cluster == after.key.cluster and key not in behind
+            )
+        self._dependents.note_read(after.key, read, new=not before.claims or read >= after.claims)
         if before.intended.keys() != after.intended.keys():
             notified.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])
         for key in notified:

@@ -105,8 +105,8 @@ def types_in_the_way(
     """Find wanted claims that the key could have by its routing policy, but at whose names a CNAME would meet another type.
 
     Claims do not say types, so this looks at the sets of the other owners there. The planner adds the result to ``needed``: the key waits.
-    Not where the key turns (``turns``), nor where all owners turn to one form in this commit (``ClaimBook.agreed_form``): there the sets
-    change in one batch.
+    Not where the key turns (``turns``), nor where all owners turn in this commit to the form that it wants (``ClaimBook.agreed_form``): there the
+    sets change in one batch.
 
     Args:
         wanted: the sets that the key wants.
@@ -121,7 +121,8 @@ def types_in_the_way(
         at[key.place].append(key)
     turning_here = {turn.place for turn in turns}
     for name in (name for name, claim in needed.items() if claim == name and name.place not in turning_here):
-        if book.agreed_form(name):
+        agreed = book.agreed_form(name)
+        if agreed is not None and all((key.type == "CNAME") == agreed.cname for key in at[name.place]):
             continue
         owners = {each: owner for each, owner in book.owners_at(name).items() if each.identifier and owner != seen.key}
         for each in sorted(owners):
