@@ -16,6 +16,15 @@ _TURNS = "integration/attacks/test_turns.py::"
 
 OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
     Mutant(
+        name="upstreams-are-made-to-add-marks",
+        without="the writes of a large key's upstreams are made only when they are sent",
+        invariants="I9",
+        file="cluster/keys/key_writes.py",
+        old="for piece in self.pieces if not piece.upstream for action in piece.actions}",
+        new="for piece in self.pieces for action in piece.actions}",
+        caught_by=("unit/cluster/test_key_writes.py::test_writes_of_an_upstream_are_not_made_to_add_others",),
+    ),
+    Mutant(
         name="service-has-no-cap",
         without="each upstream of a Service may be full, however many it has",
         invariants="I9",

@@ -12,7 +12,7 @@ from kubesync.aws.dynamodb.store import CONTROL, STATE, Action, Delete, Key, Put
 from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable, state_key
-from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Ending, KeyWrite, Piece, chunks_of
+from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Ending, KeyWrite, Made, Piece, chunks_of
 from kubesync.domain.state import KeyState, Name
 
 ROOM = 94
@@ -172,3 +172,17 @@ def test_state_of_a_key_over_100_kb_leaves_room_for_its_slices() -> None:
     assert all(len(chunk.actions) <= ROOM for chunk in chunks)
     assert chunks[-1].states[-1].slices == 5
     assert state_key(a_key()) in {action.key for action in chunks[-1].actions}
+
+
+def test_writes_of_an_upstream_are_not_made_to_add_others() -> None:
+    made: list[int] = []
+
+    def put() -> tuple[object, list[Action]]:
+        made.append(1)
+        return None, [Put(Key(STATE, "upstream", "0"), {})]
+
+    state, early, late = KeyState(a_key()), Delete(Key(STATE, "early", "1")), Delete(Key(STATE, "late", "1"))
+    write = KeyWrite(state, state, (Piece(Made(put, (), (1, 100)), upstream="prod/shop/web/80/TCP"),))
+
+    assert write.with_further([early], [late]).trailing == (late,)
+    assert made == [], "of a large key this takes seconds"

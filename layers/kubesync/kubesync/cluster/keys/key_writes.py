@@ -107,7 +107,8 @@ class KeyWrite:
     def with_further(self, early: Iterable[Action], late: Iterable[Action]) -> KeyWrite:
         """The same, with ``early`` and ``late`` actions (``OrderedWrites``). A late action on an item that the pieces write is left out: it would
         remove a mark that this plan has just made anew."""
-        written = {action.key for piece in self.pieces for action in piece.actions}
+        # Writes of upstreams are made only when they are sent: of a large key they take seconds. No late action is on an upstream.
+        written = {action.key for piece in self.pieces if not piece.upstream for action in piece.actions}
         first = [Piece((action,)) for action in early]
         trailing = tuple(action for action in late if action.key not in written)
         return replace(self, pieces=(*first, *self.pieces), trailing=trailing)
