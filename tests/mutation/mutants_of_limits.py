@@ -173,6 +173,15 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         caught_by=(_COUNTS + "test_i7_who_waits_for_record_sets_is_read_once_and_then_known",),
     ),
     Mutant(
+        name="text-of-an-object-is-taken-for-a-limit",
+        without="a message that ends as that of a limit does ends a session",
+        invariants="I4",
+        file="aws/tables/name_counts.py",
+        old="for code in over if code in _KIND_OF)",
+        new="for code in over)",
+        caught_by=(_COUNTS + "test_i4_text_of_an_object_that_ends_as_a_limit_does_is_no_limit",),
+    ),
+    Mutant(
         name="room-of-the-same-window-tells-nobody",
         without="who is refused in the transaction that makes room hears of it",
         invariants="I9",

@@ -5,7 +5,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_key
-from kubesync.aws.dynamodb.store import STATE, Key
+from kubesync.aws.dynamodb.store import STATE, Delete, Key
 from kubesync.aws.tables.items import put
 from kubesync.aws.tables.name_counts import SETS, NameCounts, NameCountTable
 from kubesync.domain.dns.permissions import NameRules
@@ -66,3 +66,8 @@ def test_i9_mark_of_the_release_before_is_found_as_there(store: MemoryStore) -> 
     store.write(put(Key(STATE, "prod#over", "shop/old")))
     counts = counts_of(store)
     assert [again(counts), again(counts)] == [["old"], ["old"]], "it does not say what it waits for"
+
+
+def test_i4_text_of_an_object_that_ends_as_a_limit_does_is_no_limit() -> None:
+    text = Problem("InvalidTtl", "ttl", "not a duration: x-per-namespace)")
+    assert isinstance(NameCountTable.mark_over(KeyState(a_key("evil"), problems=(text,))), Delete)

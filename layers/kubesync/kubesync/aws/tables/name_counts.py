@@ -38,6 +38,9 @@ WAITS: Final = "waits"
 SETS: Final = "sets"
 _OVER: Final = "over"
 OF_NAMESPACES: Final = (NAMES, WAITS, SETS, _OVER)
+# By the code of the problem that says so: of what a key waits for room.
+_KIND_OF: Final = {"TooManyNames": NAMES, "TooManyWaits": WAITS, "TooManyRecordSets": SETS}
+_ANY: Final = frozenset(_KIND_OF.values())
 _STEP: Final = 20
 _STEPS: Final = 50  # a limit has at least so many steps: those of a small limit are smaller than ``_STEP``
 _REPLANNED: Final = 50  # so many of those that wait for room are planned at a time
@@ -48,17 +51,11 @@ def _count_key(cluster: str, counted: CountKey) -> Key:
     return Key(STATE, f"{cluster}#{kind}", namespace)
 
 
-_KIND_OF: Final = {
-    "TooManyNames": NAMES,
-    "TooManyWaits": WAITS,
-    "TooManyRecordSets": SETS,
-}  # by the code of the problem
-_ANY: Final = frozenset(_KIND_OF.values())
-
-
 def _lacks(state: KeyState) -> frozenset[str]:
     """Of what the key waits for room in its namespace: NAMES, WAITS, SETS."""
-    return frozenset(_KIND_OF[each.code] for each in state.problems if each.message.endswith(OF_NAMESPACE))
+    # Only these codes count: the message of another one may end with a text of the object (I4).
+    over = (each.code for each in state.problems if each.message.endswith(OF_NAMESPACE))
+    return frozenset(_KIND_OF[code] for code in over if code in _KIND_OF)
 
 
 def is_over(state: KeyState) -> bool:
