@@ -117,16 +117,13 @@ class PublishedSets:
         # ``behind``: the keys that wait for names of this one, each with the sets that it wants there.
         behind, was, now = self._dependents.wanted.get(after.key, {}), published_sets(before), published_sets(after)
         notified = {key for key, each in behind.items() if differs(each, was, now)}
-        for name in self.unread_queues(before, after, after.intended):
-            notified.update(key for key in waiters(name)[:IN_LINE] if key.cluster == after.key.cluster)
-        # A claim that it was given has a queue of earlier sessions too. Who was planned since is in ``behind``.
         places = _changed_places(before, after, after.intended)
-        read = {name for name in after.claims if name.place in places}
-        for name in read - before.claims:
-            notified.update(
-                key for key in waiters(name)[:IN_LINE] if key.cluster == after.key.cluster and key not in behind
-            )
-        self._dependents.note_read(after.key, read, new=not before.claims or read >= after.claims)
+        claims = {name for name in before.claims | after.claims if name.place in places}
+        # A claim that it was given has a queue of earlier sessions too. Who was planned in this session is in ``behind``.
+        for name in self._dependents.unread(after.key, claims & before.claims) | (claims - before.claims):
+            first = waiters(name)[:IN_LINE]
+            notified.update(key for key in first if key.cluster == after.key.cluster and key not in behind)
+        self._dependents.note_read(after.key, claims, new=not before.claims or claims >= after.claims)
         if before.intended.keys() != after.intended.keys():
             notified.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])
         for key in notified:
