@@ -132,7 +132,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="who waits hears of a change of the owner only in the session that has planned it",
         invariants="I10",
         file=_PUBLISHED,
-        old="            notified.update(key for key in waiters(name)[:IN_LINE] if key.cluster == after.key.cluster)\n",
+        old="            notified.update(key for key in first if key.cluster == after.key.cluster and key not in behind)\n",
         new="            notified.update(())\n",
         caught_by=(
             "integration/names/test_names_that_pass_on.py::test_who_waits_since_an_earlier_session_says_so_once_the_owner_is_different",
